@@ -63,12 +63,14 @@ fn collect(path: &mut String, before: &Shown<'_>, after: &Shown<'_>, edits: &mut
                 descend(&at.to_string(), before, after);
             }
         }
-        _ => edits.push(ArgumentEdit { path: path.clone(), from: shown(before), to: shown(after) }),
+        _ => {
+            edits.push(ArgumentEdit { path: path.clone(), from: audit_value(before), to: audit_value(after) })
+        }
     }
 }
 
 /// A value for the audit.
-fn shown([value, visible]: &Shown<'_>) -> Option<Value> {
+fn audit_value([value, visible]: &Shown<'_>) -> Option<Value> {
     let (value, visible) = ((*value)?, (*visible)?);
     Some(match visible {
         _ if *visible == redaction::REDACTED && value != visible => HIDDEN.into(),

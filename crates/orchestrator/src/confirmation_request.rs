@@ -97,8 +97,8 @@ impl Orchestrator {
         }
     }
 
-    /// Stores a confirmation request, and counts it for the rate limits, unless too many wait already. If an expired one for the same call is still
-    /// stored, the sweep closes it first.
+    /// Stores a confirmation request, and counts it for the rate limits, unless too many wait already. If an expired
+    /// one for the same call is still stored, the sweep closes it first.
     async fn store_request(
         &self,
         request: ConfirmationRecord,

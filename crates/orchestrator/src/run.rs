@@ -92,8 +92,8 @@ impl Orchestrator {
         envelope
     }
 
-    /// Why the handler must not start: the lease of the claim has expired, so another process may have taken it over. The
-    /// claim is taken back.
+    /// Why the handler must not start: the lease of the claim has expired, so another process may have taken it over.
+    /// The claim is taken back.
     async fn lost_claim(&self, execution: &Execution, prepared: &PreparedTool) -> Option<Failure> {
         if execution.claim == ClaimKind::Ephemeral || self.0.store.holds_lease(execution.lease).await {
             return None;

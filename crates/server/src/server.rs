@@ -1,5 +1,5 @@
-//! Listens, accepts connections, starts the periodic jobs, and shuts down in order: running calls finish, then the store
-//! is flushed.
+//! Listens, accepts connections, starts the periodic jobs, and shuts down in order: running calls finish, then the
+//! store is flushed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! Rate limits of a tool per principal, and of all tools per org: a sliding window of calls, which all servers of a store
-//! share. A principal that speaks for clients has one window for each of them; any other cannot escape its window by
-//! another client id.
+//! Rate limits of a tool per principal, and of all tools per org: a sliding window of calls, which all servers of a
+//! store share. A principal that speaks for clients has one window for each of them; any other cannot escape its window
+//! by another client id.
 //!
-//! The gate notes which limits a call counts for. It counts when it is claimed, or when it becomes a confirmation request:
-//! a call that another gate refuses costs nothing.
+//! The gate notes which limits a call counts for. It counts when it is claimed, or when it becomes a confirmation
+//! request: a call that another gate refuses costs nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ pub(crate) struct CallRates {
     names: Vec<String>,
 }
 
-/// Limits that the store has found used up, and until when. Calls before that time are refused without asking the store;
-/// that a counted call may be taken back meanwhile does not matter.
+/// Limits that the store has found used up, and until when. Calls before that time are refused without asking the
+/// store; that a counted call may be taken back meanwhile does not matter.
 #[derive(Default)]
 pub(crate) struct KnownRefusals(Mutex<HashMap<String, i64>>);
 

@@ -31,8 +31,8 @@ impl Store {
         }
     }
 
-    /// The number of the lease that the claims of this process belong to. Where one process uses the store at a time, it
-    /// has no end.
+    /// The number of the lease that the claims of this process belong to. Where one process uses the store at a time,
+    /// it has no end.
     pub fn lease(&self) -> u64 {
         match self {
             Self::Memory(_) | Self::Sqlite(_) => 0,
@@ -48,8 +48,8 @@ impl Store {
         }
     }
 
-    /// Takes back a claim whose lease has expired before its handler started, with all that it has spent. Does nothing if
-    /// another process has taken it over.
+    /// Takes back a claim whose lease has expired before its handler started, with all that it has spent. Does nothing
+    /// if another process has taken it over.
     pub async fn take_back(&self, claim: &Claim) -> Result<()> {
         match self {
             // Their claims have no lease that expires.

@@ -1,5 +1,5 @@
-//! A server that is paused for longer than its lease, and wakes up while another one has taken over its calls: each call
-//! has one result, which both servers return.
+//! A server that is paused for longer than its lease, and wakes up while another one has taken over its calls: each
+//! call has one result, which both servers return.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `GET /v1/audit`: the rows of the audit log in order, with their hashes; or, with a filter, the entries that match, newest
-//! first.
+//! `GET /v1/audit`: the rows of the audit log in order, with their hashes; or, with a filter, the entries that match,
+//! newest first.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! The lease of this process: how it is renewed, and what happens when it has expired. Each time it expires, the process
-//! begins the next epoch, whose claims are separate from those before.
+//! The lease of this process: how it is renewed, and what happens when it has expired. Each time it expires, the
+//! process begins the next epoch, whose claims are separate from those before.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -68,8 +68,8 @@ impl Lease {
         current.number == epoch && boot_time() < current.valid_until
     }
 
-    /// Whether the lease of this epoch lasts. Asks the database only if this process was paused for so long that it does
-    /// not know.
+    /// Whether the lease of this epoch lasts. Asks the database only if this process was paused for so long that it
+    /// does not know.
     pub(super) async fn holds(&self, epoch: u64, pool: &Pool) -> bool {
         if self.is_fresh(epoch) {
             return true;

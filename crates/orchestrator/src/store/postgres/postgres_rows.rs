@@ -57,18 +57,18 @@ impl StoredDecision {
                     Some(redacted) => (redacted, Some(args)),
                     None => (args, None),
                 };
-                let decision = Self { args: Some(args), roles, edits, ..Self::of(by) };
+                let decision = Self { args: Some(args), roles, edits, ..Self::by_approver(by) };
                 (ConfirmationStatus::Approved, decision, secrets)
             }
             Decision::Reject { by, reason } => {
-                (ConfirmationStatus::Rejected, Self { reason, ..Self::of(by) }, None)
+                (ConfirmationStatus::Rejected, Self { reason, ..Self::by_approver(by) }, None)
             }
         }
     }
 }
 
 impl StoredDecision {
-    fn of(by: ApproverRecord) -> Self {
+    fn by_approver(by: ApproverRecord) -> Self {
         let (name, approver) = (by.id.clone(), Some(by));
         Self { by: name, reason: None, args: None, roles: None, approver, edits: Vec::new() }
     }

@@ -309,8 +309,8 @@ fn without_refused(requests: Vec<WriteRequest>, mut refused: RefusedSettlements)
     remaining
 }
 
-/// Why a settlement was refused: it is settled already, another instance has claimed it, it was never claimed, or has no
-/// session.
+/// Why a settlement was refused: it is settled already, another instance has claimed it, it was never claimed, or has
+/// no session.
 fn refused_outcome(row: &Row, request: &WriteRequest) -> Result<SettleOutcome> {
     match get::<Option<String>>(row, "recorded")? {
         Some(envelope) => Ok(SettleOutcome::AlreadySettled(parse::<Envelope>(&envelope)?.into())),
