@@ -63,6 +63,17 @@ fn a_call_that_needs_confirmation_waits_and_yes_approves_it() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"]["event"].clone())
         .collect();
     assert_eq!(events, ["refused", "approved", "called"]);
+    let list = |conditions: &[&str]| {
+        let run = project.run(&[&["audit", "list", "--format", "json"], conditions].concat()).expect_code(0);
+        let entry = |line| serde_json::from_str::<Value>(line).unwrap()["entry"]["event"].clone();
+        run.stdout.lines().map(entry).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&["--tool", "find_note", "--from", "2026-01-01"]), ["refused", "approved", "called"]);
+    assert_eq!(list(&["--approver", "terminal"]), ["approved", "called"]);
+    assert_eq!(list(&["--approver", "nobody"]), [""; 0]);
+    assert_eq!(list(&["--until", "2026-01-01T00:00:00Z"]), [""; 0]);
+    assert_eq!(list(&["--edited"]), [""; 0]);
+    project.run(&["audit", "list", "--from", "yesterday"]).expect_code(2).expect_stderr(&["2026-11-19"]);
     // Without a waiting request, it creates and approves one.
     call(&project, &["--yes"]).expect_code(0);
 }

@@ -82,6 +82,7 @@ fn an_invalid_configuration_is_refused_with_its_position() {
         ("[limits.voice]\ntop_k = \"many\"\n", "line 2"),
         ("[limits.voice]\ntop_k = -1\n", "line 2"),
         ("[limits.sms]\n", "unknown field `sms`"),
+        ("[store]\nlease = 5\n", "unknown field `lease`"),
     ];
     for (text, message) in wrong {
         fs::write(project.dir().join("toolwright.toml"), text).unwrap();
@@ -92,6 +93,28 @@ fn an_invalid_configuration_is_refused_with_its_position() {
         }
     }
     assert!(project.loose_files().is_empty());
+}
+
+#[test]
+fn the_settings_of_the_store_are_checked_and_used() {
+    let project = choices();
+    let file = project.dir().join("toolwright.toml");
+    for name in ["connections", "lease_s", "statement_timeout_s"] {
+        fs::write(&file, format!("[store]\n{name} = 0\n")).unwrap();
+        let message = format!("`[store] {name}` is 0, and must be at least 1");
+        project.run(&["list"]).expect_code(1).expect_stderr(&[&message, "help: "]);
+    }
+    fs::write(&file, "[store]\nschema = \"none of this name\"\nconnections = 3\nlease_s = 7\n").unwrap();
+    let dumped = project.run(&["serve", "--dump-config"]).expect_code(0).stdout;
+    for line in
+        ["schema = \"none of this name\"", "connections = 3", "lease_s = 7", "statement_timeout_s = 10"]
+    {
+        assert!(dumped.lines().any(|found| found == line), "{line}: {dumped}");
+    }
+    let url =
+        std::env::var("TOOLWRIGHT_TEST_POSTGRES").expect("./scripts/test sets TOOLWRIGHT_TEST_POSTGRES");
+    let tail = project.run(&["audit", "tail", "--store", &url]);
+    tail.expect_code(1).expect_stderr(&["the database has no schema none of this name"]);
 }
 
 #[test]

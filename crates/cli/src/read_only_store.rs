@@ -5,6 +5,7 @@ use toolwright_orchestrator::store::{
     AuditRow, ConfirmationRecord, PendingQuery, Postgres, Sqlite, ToolsetInfo, postgres, sqlite,
 };
 
+use crate::config::Config;
 use crate::output::Failure;
 use crate::store::StoreUrl;
 
@@ -19,12 +20,13 @@ pub enum ReadOnlyStore {
 }
 
 impl ReadOnlyStore {
-    pub async fn open(url: &str) -> Result<Self> {
+    pub async fn open(config: &Config) -> Result<Self> {
+        let url = config.store.as_str();
         let failure = |error| Failure::new(error, "name the right store with `--store URL`");
         let opened = match StoreUrl::parse(url)? {
             StoreUrl::Memory => Ok(Self::Memory),
             StoreUrl::Postgres => {
-                Postgres::read_only(url, postgres::Options::default()).await.map(Self::Postgres)
+                Postgres::read_only(url, config.settings.store.postgres_options()).await.map(Self::Postgres)
             }
             StoreUrl::Sqlite(path) if !path.exists() => {
                 let message = format!("there are no recorded calls yet: {} does not exist", path.display());

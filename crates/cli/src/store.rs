@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use toolwright_orchestrator::store::{self, Memory, Postgres, Sqlite, Store, postgres, sqlite};
+use toolwright_orchestrator::store::{self, Memory, Postgres, Sqlite, Store, sqlite};
 
 use crate::args::Format;
 use crate::config::{Config, without_password};
@@ -51,7 +51,7 @@ pub enum StoreAccess {
 /// Opens the store, or finds the server that uses it. A message says that a command goes through the server.
 pub async fn open_or_find_server(config: &Config) -> Result<StoreAccess, Failure> {
     let StoreUrl::Sqlite(path) = StoreUrl::parse(&config.store)? else {
-        return open(&config.store).await.map(Box::new).map(StoreAccess::Own);
+        return open(config).await.map(Box::new).map(StoreAccess::Own);
     };
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
@@ -82,17 +82,21 @@ pub async fn find_server(url: &str) -> Option<ServerFile> {
     Some(file)
 }
 
-/// Opens the store at a URL.
-pub async fn open(url: &str) -> Result<Store, Failure> {
-    open_with_help(url, OTHER_STORE).await
+/// Opens the configured store.
+pub async fn open(config: &Config) -> Result<Store, Failure> {
+    open_with_help(config, OTHER_STORE).await
 }
 
 /// As [`open`], with this help text if another process uses the file.
-pub async fn open_with_help(url: &str, help_if_in_use: &str) -> Result<Store, Failure> {
+pub async fn open_with_help(config: &Config, help_if_in_use: &str) -> Result<Store, Failure> {
+    let url = config.store.as_str();
     let opened = match StoreUrl::parse(url)? {
         StoreUrl::Memory => Ok(Store::Memory(Memory::default())),
         StoreUrl::Sqlite(path) => open_sqlite(path).await.map(Store::Sqlite),
-        StoreUrl::Postgres => Postgres::connect(url, postgres::Options::default()).await.map(Store::Postgres),
+        StoreUrl::Postgres => {
+            let options = config.settings.store.postgres_options();
+            Postgres::connect(url, options).await.map(Store::Postgres)
+        }
     };
     opened.map_err(|error| match ServerFile::path(url).as_deref().and_then(ServerFile::read) {
         Some(file) if matches!(error, store::Error::InUse(_)) => {

@@ -111,9 +111,11 @@ fn claim(session: &str, execution: &str, durability: Durability) -> Claim {
         digest: [7; 32],
         idempotent: durability == Durability::Relaxed,
         charges: if durability == Durability::Relaxed { retrieval_charge() } else { Vec::new() },
+        rates: Vec::new(),
         confirmation: None,
         now: 0,
         durability,
+        lease: None,
     }
 }
 

@@ -118,9 +118,11 @@ fn claim(session: &str, execution: String, durability: Durability) -> Claim {
         digest: [7; 32],
         idempotent: durability == Durability::Relaxed,
         charges: Vec::new(),
+        rates: Vec::new(),
         confirmation: None,
         now: 1_780_000_000_000,
         durability,
+        lease: None,
     }
 }
 

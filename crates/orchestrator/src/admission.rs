@@ -9,7 +9,7 @@ use toolwright_engine::Cancel;
 
 use crate::capacity::SeatAnswer;
 use crate::execution::Execution;
-use crate::gate::{self, GateInput, GateRefusal, RateTokens, meters};
+use crate::gate::{self, CallRates, GateInput, GateRefusal, meters};
 use crate::invocation::MAX_TIMEOUT;
 use crate::orchestrator::Orchestrator;
 use crate::prepared_tool::PreparedTool;
@@ -22,7 +22,7 @@ use crate::steps::CallStep;
 use crate::store::{self, Backend, ClaimOutcome, Durability, ExecutionStatus};
 
 /// How often the store is asked whether a call that runs in another process has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How an execution that was not refused continues.
 pub(crate) enum Admission {
@@ -122,7 +122,7 @@ impl Orchestrator {
             return Err(self.unknown_tool(&runtime, &execution.session, &execution.tool));
         };
         let prepared = runtime.prepared(tool).await?;
-        execution.rate_tokens = RateTokens::default();
+        execution.rates = CallRates::default();
         let mut input = GateInput {
             session: &execution.session,
             prepared: &prepared,
@@ -133,7 +133,7 @@ impl Orchestrator {
             is_charged: execution.is_charged,
             args: &mut execution.args,
             clamped: Map::new(),
-            rate_tokens: RateTokens::default(),
+            rates: CallRates::default(),
         };
         let gates = match (&execution.host, &execution.task) {
             (Some(_), _) => gate::OF_TESTS,
@@ -141,7 +141,7 @@ impl Orchestrator {
             (None, None) => gate::OF_CALLS,
         };
         let passed = gate::check(gates, &mut input);
-        let GateInput { clamped, rate_tokens, .. } = input;
+        let GateInput { clamped, rates, .. } = input;
         if !clamped.is_empty() {
             execution.more_meta.insert("clamped".to_owned(), Value::Object(clamped));
         }
@@ -152,7 +152,7 @@ impl Orchestrator {
             Err(GateRefusal::Confirm) => Confirmation::Needed,
             Err(GateRefusal::Deny(failure)) => return Err(failure),
         };
-        execution.rate_tokens = rate_tokens;
+        execution.rates = rates;
         Ok((prepared, confirmation))
     }
 
@@ -189,27 +189,53 @@ impl Orchestrator {
         execution: &mut Execution,
         prepared: Arc<PreparedTool>,
     ) -> Result<Option<Admission>, Failure> {
-        let claimed = match execution.claim {
-            ClaimKind::Ephemeral => Ok(ClaimOutcome::New),
-            ClaimKind::Stored => self.0.store.claim(self.store_claim(execution, &prepared)).await,
-        };
-        match claimed.map_err(store_unavailable)? {
-            ClaimOutcome::New => {
-                execution.rate_tokens.spend();
-                Ok(Some(Admission::Claimed(prepared)))
-            }
+        if execution.claim == ClaimKind::Ephemeral {
+            self.spend_rates(execution).await.map_err(store_unavailable)??;
+            return Ok(Some(Admission::Claimed(prepared)));
+        }
+        match self.claim_in_store(execution, &prepared).await.map_err(store_unavailable)? {
+            ClaimOutcome::New => Ok(Some(Admission::Claimed(prepared))),
             ClaimOutcome::Finished(envelope) => Ok(Some(Admission::Recorded(envelope))),
-            ClaimOutcome::Running => Ok(None),
+            ClaimOutcome::Running | ClaimOutcome::LeaseExpired => Ok(None),
             ClaimOutcome::InDoubt => Err(unknown_outcome()),
             ClaimOutcome::Conflict => Err(execution_id_conflict()),
             ClaimOutcome::OverBudget { meter, .. } => {
                 Err(meters::exceeded(&meter, self.0.policy.for_mode(execution.session.mode)))
             }
+            ClaimOutcome::RateLimited(exceeded) => {
+                Err(execution.rates.refuse(exceeded, &self.0.rules.known_refusals, execution.now))
+            }
             ClaimOutcome::Unapproved => Err(approval_already_used()),
         }
     }
 
-    fn store_claim(&self, execution: &Execution, prepared: &PreparedTool) -> store::Claim {
+    /// Claims the execution id. A claim whose reply came too late, since this process was paused, counts as nobody's.
+    async fn claim_in_store(
+        &self,
+        execution: &mut Execution,
+        prepared: &PreparedTool,
+    ) -> store::Result<ClaimOutcome> {
+        execution.lease = self.0.store.lease();
+        let outcome = self.0.store.claim(self.store_claim(execution, prepared)).await?;
+        if outcome == ClaimOutcome::New && !self.0.store.holds_lease(execution.lease).await {
+            self.0.store.take_back(&self.store_claim(execution, prepared)).await?;
+            return Ok(ClaimOutcome::LeaseExpired);
+        }
+        Ok(outcome)
+    }
+
+    /// Counts a call that is not claimed for its rate limits. The inner error is its refusal.
+    pub(crate) async fn spend_rates(&self, execution: &Execution) -> store::Result<Result<(), Failure>> {
+        let CallRates { charges, .. } = &execution.rates;
+        if charges.is_empty() {
+            return Ok(Ok(()));
+        }
+        let exceeded = Box::pin(self.0.store.spend_rates(charges, execution.now)).await?;
+        let refusals = &self.0.rules.known_refusals;
+        Ok(exceeded.map_or(Ok(()), |exceeded| Err(execution.rates.refuse(exceeded, refusals, execution.now))))
+    }
+
+    pub(crate) fn store_claim(&self, execution: &Execution, prepared: &PreparedTool) -> store::Claim {
         let spec = &prepared.tool.spec;
         let policy = self.0.policy.for_mode(execution.session.mode);
         store::Claim {
@@ -221,9 +247,11 @@ impl Orchestrator {
             // To begin a task a second time has no effect: it is the same task.
             idempotent: spec.idempotent || execution.begins_task(prepared),
             charges: if execution.task.is_some() { Vec::new() } else { meters::charges(spec, policy) },
+            rates: execution.rates.charges.clone(),
             confirmation: execution.approval.as_ref().map(|approval| approval.id.clone()),
             now: execution.now,
             durability: if spec.idempotent { Durability::Relaxed } else { Durability::Committed },
+            lease: Some(execution.lease),
         }
     }
 

@@ -6,18 +6,20 @@ use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Map, Value, json};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Principal};
 
+use crate::argument_edits;
 use crate::confirmation_token::{self, Approver, Error};
 use crate::deferred_results::DeferredResult;
 use crate::execution::Execution;
 use crate::finish::{EndRecord, ExecutionEnd};
-use crate::gate::{self, GateInput, GateRefusal, RateTokens, role};
+use crate::gate::{self, CallRates, GateInput, GateRefusal, role};
 use crate::orchestrator::Orchestrator;
 use crate::redaction;
 use crate::refusal::unknown_outcome;
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{
-    self, AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionStatus, PendingQuery, PendingScope, SessionRecord, SessionStatus, Settlement,
+    self, ArgumentEdit, AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus,
+    Decision, Durability, ExecutionStatus, PendingQuery, PendingScope, SessionRecord, SessionStatus,
+    Settlement,
 };
 
 /// A page of the confirmation requests that wait for an answer.
@@ -100,12 +102,12 @@ impl Orchestrator {
     ) -> Result<Arc<Envelope>, Error> {
         let request = self.answerable(approver).await?;
         let principal = self.check_role(&request, approver).await?;
-        let (args, redacted_args) = match edited {
+        let (args, redacted_args, edits) = match edited {
             Some(edited) => self.check_edited(&request, edited).await?,
-            None => (request.args.clone(), request.redacted_args.clone()),
+            None => (request.args.clone(), request.redacted_args.clone(), Vec::new()),
         };
         let roles = principal.as_ref().map(|principal| principal.roles.clone());
-        let decision = Decision::Approve { by: approver.by.to_owned(), args, redacted_args, roles };
+        let decision = Decision::Approve { by: approver.record(), args, redacted_args, edits, roles };
         self.decide(request, decision, remember, principal).await
     }
 
@@ -137,7 +139,7 @@ impl Orchestrator {
     ) -> BoxFuture<'a, Result<Arc<Envelope>, Error>> {
         Box::pin(async move {
             let request = self.answerable(approver).await?;
-            self.decide(request, Decision::Reject { by: approver.by.to_owned(), reason }, false, None).await
+            self.decide(request, Decision::Reject { by: approver.record(), reason }, false, None).await
         })
     }
 
@@ -297,9 +299,11 @@ impl Orchestrator {
             // If this is interrupted, the call must not be claimed again.
             idempotent: false,
             charges: Vec::new(),
+            rates: Vec::new(),
             confirmation: (end == ExecutionEnd::Closed).then(|| request.id.clone()),
             now,
             durability,
+            lease: None,
         };
         let is_claimed = self.0.store.claim(claim).await? == ClaimOutcome::New;
         if !is_claimed && end == ExecutionEnd::Closed {
@@ -378,6 +382,8 @@ impl Orchestrator {
             data,
             principal: session.map(|session| session.principal.id.clone()).unwrap_or_default(),
             org: session.and_then(|session| session.principal.org.clone()),
+            approver: request.approver.clone(),
+            edits: request.edits.clone(),
             // The call's own entry has the digest; here it would cover arguments that must not be stored.
             ..AuditEntry::default()
         }
@@ -397,12 +403,12 @@ impl Orchestrator {
         Ok(request)
     }
 
-    /// Validates and clamps edited arguments. Returns them, and their redacted form if they contain secrets.
+    /// Validates and clamps edited arguments. Returns them, their redacted form if they contain secrets, and the edits.
     async fn check_edited(
         &self,
         request: &ConfirmationRecord,
         mut edited: Value,
-    ) -> Result<(Value, Option<Value>), Error> {
+    ) -> Result<(Value, Option<Value>, Vec<ArgumentEdit>), Error> {
         let session = self.0.store.session(&request.session).await?.ok_or(Error::Refused)?;
         let runtime = self.load_runtime(&session.toolset).await?.ok_or(Error::Refused)?;
         let tool = runtime.toolset().get(&request.tool).ok_or(Error::Refused)?;
@@ -418,13 +424,14 @@ impl Orchestrator {
             is_charged: false,
             args: &mut edited,
             clamped: Map::new(),
-            rate_tokens: RateTokens::default(),
+            rates: CallRates::default(),
         };
         match gate::check(gate::OF_EDITED_ARGUMENTS, &mut input) {
             Ok(()) => {
                 let schema = &prepared.tool.spec.json_schema;
                 let redacted_args = prepared.has_secrets.then(|| redaction::redacted(schema, &edited));
-                Ok((edited, redacted_args))
+                let edits = argument_edits::between(schema, &request.args, &edited);
+                Ok((edited, redacted_args, edits))
             }
             Err(GateRefusal::Deny(failure)) => Err(Error::Edited(failure.message)),
             Err(GateRefusal::Confirm) => Err(Error::Refused),

@@ -69,15 +69,16 @@ impl Orchestrator {
             expires_at: execution.now.saturating_add(self.0.policy.confirmation_ms),
             status: ConfirmationStatus::Pending,
             decided_by: None,
+            approver: None,
+            edits: Vec::new(),
             reason: None,
             roles: Some(execution.session.principal.roles.clone()),
         };
-        let stored = self.store_request(request).await.map_err(store_unavailable)??;
+        let stored = self.store_request(request, execution).await.map_err(store_unavailable)??;
         if stored.digest != execution.digest {
             // The id waits for the approval of a different call.
             return Err(execution_id_conflict());
         }
-        execution.rate_tokens.spend();
         // A handler must not be able to approve what it calls.
         let secret = execution.parent.is_none().then_some(token.secret);
         Ok(confirmation_token::confirmation_required(&stored, spec, secret))
@@ -96,11 +97,12 @@ impl Orchestrator {
         }
     }
 
-    /// Stores a confirmation request, unless too many wait already. If an expired one for the same call is still
-    /// stored, the sweep closes it first.
+    /// Stores a confirmation request, and counts it for the rate limits, unless too many wait already. If an expired
+    /// one for the same call is still stored, the sweep closes it first.
     async fn store_request(
         &self,
         request: ConfirmationRecord,
+        execution: &Execution,
     ) -> store::Result<Result<Arc<ConfirmationRecord>, Failure>> {
         // One at a time: each is counted before the next.
         let _lock = self.0.confirmation_lock.lock().await;
@@ -124,6 +126,12 @@ impl Orchestrator {
                 pending.retain(|other| other.principal == request.principal);
                 return Ok(Err(too_many_pending("this user", limit, next_expiry(&pending, now))));
             }
+        }
+        if pending.iter().any(|other| is_same(other) && other.digest != request.digest) {
+            return Ok(Err(execution_id_conflict()));
+        }
+        if let Err(failure) = self.spend_rates(execution).await? {
+            return Ok(Err(failure));
         }
         store.create_confirmation(request).await.map(Ok)
     }

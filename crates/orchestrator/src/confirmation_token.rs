@@ -13,7 +13,7 @@ use toolwright_registry::hex;
 
 use crate::ids;
 use crate::redaction;
-use crate::store::{ConfirmationRecord, ConfirmationStatus};
+use crate::store::{ApproverRecord, ConfirmationRecord, ConfirmationStatus};
 
 /// Who answers a confirmation request, and how they prove that it was sent to them.
 #[derive(Debug, Clone)]
@@ -28,6 +28,19 @@ pub struct Approver<'a> {
     /// The approver as the transport has authenticated them. The session's own principal must still have the role that
     /// the tool requires; an admin vouches for the call.
     pub principal: Option<&'a Principal>,
+}
+
+impl Approver<'_> {
+    /// The approver as the store and the audit name them.
+    pub(crate) fn record(&self) -> ApproverRecord {
+        let via = match self.proof {
+            AnswerProof::Token => "token",
+            AnswerProof::Conversation => "conversation",
+            AnswerProof::Transport => "transport",
+        };
+        let org = self.principal.and_then(|principal| principal.org.clone());
+        ApproverRecord { id: self.by.to_owned(), org, via: via.to_owned() }
+    }
 }
 
 /// The proof that an answer is the user's.

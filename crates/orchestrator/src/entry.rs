@@ -19,7 +19,7 @@ use crate::admission::{Admission, ClaimKind};
 use crate::describe::{DESCRIBE, describe};
 use crate::execution::{Execution, replayed};
 use crate::finish::ExecutionEnd;
-use crate::gate::RateTokens;
+use crate::gate::CallRates;
 use crate::ids;
 use crate::in_flight::{self, CallSlot, EnterOutcome, ResultReceiver};
 use crate::invocation::{Invocation, LazyCancel};
@@ -113,7 +113,6 @@ impl Orchestrator {
         let digest = approval.as_ref().map_or_else(|| ids::digest(&tool, &args), |approval| approval.digest);
         let id = id.unwrap_or_else(|| ids::derived_execution_id(session.turn, position, &digest)).into();
         let trace = parent.as_ref().and_then(|parent| parent.trace);
-        let cancel = own_cancel(cancel, parent.as_deref());
         Box::new(Execution {
             started,
             now: self.0.clock.now(),
@@ -130,8 +129,8 @@ impl Orchestrator {
             approval,
             task,
             begun_task: None,
+            cancel: own_cancel(cancel, parent.as_deref()),
             parent,
-            cancel,
             client,
             host,
             handler_now: now,
@@ -142,7 +141,8 @@ impl Orchestrator {
             retries: 0,
             handler_entries: Vec::new(),
             is_charged: false,
-            rate_tokens: RateTokens::default(),
+            rates: CallRates::default(),
+            lease: 0,
             steps: StepTimer::new(CallStep::Resolve, started),
             recorded_args: None,
         })

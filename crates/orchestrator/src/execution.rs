@@ -12,7 +12,7 @@ use toolwright_registry::{DESCRIBE, hex};
 
 use crate::admission::ClaimKind;
 use crate::capacity::{Permit, SeatRequest};
-use crate::gate::RateTokens;
+use crate::gate::CallRates;
 use crate::ids;
 use crate::invocation::{HandlerEffects, Invocation, LazyCancel};
 use crate::prepared_tool::PreparedTool;
@@ -68,8 +68,10 @@ pub(crate) struct Execution {
     pub handler_entries: Vec<(String, Value)>,
     /// An earlier claim, since released, has charged the meters for this call.
     pub is_charged: bool,
-    /// Returned to the rate limits unless the call is claimed or a person is asked.
-    pub rate_tokens: RateTokens,
+    /// It counts for them when it is claimed or a person is asked.
+    pub rates: CallRates,
+    /// The [`lease`](crate::store::Store::lease) that its claim belongs to.
+    pub lease: u64,
     pub steps: StepTimer,
     /// The arguments for the record, once they were noted: see [`Self::note_args`].
     pub recorded_args: Option<Arc<str>>,
@@ -210,6 +212,8 @@ impl Execution {
             org: self.session.principal.org.clone(),
             parent: self.parent_id().map(str::to_owned),
             steps: self.steps.steps(),
+            approver: self.approval.as_ref().and_then(|approval| approval.approver.clone()),
+            edits: self.approval.as_ref().map(|approval| approval.edits.clone()).unwrap_or_default(),
         }
     }
 }

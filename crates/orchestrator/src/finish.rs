@@ -91,7 +91,7 @@ impl Orchestrator {
             EndRecord::Settle(settlement) => self.0.store.settle(settlement).await,
         };
         match &recorded {
-            Ok(SettleOutcome::Recorded | SettleOutcome::AlreadySettled(_)) => {}
+            Ok(SettleOutcome::Recorded | SettleOutcome::AlreadySettled(_) | SettleOutcome::TakenOver) => {}
             Ok(SettleOutcome::Unclaimed) => {
                 tracing::error!("could not record the end of a call: its claim is gone")
             }

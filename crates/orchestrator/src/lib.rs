@@ -3,6 +3,7 @@
 //! Knows nothing of HTTP, WebSocket, JSON-RPC or model providers.
 
 mod admission;
+mod argument_edits;
 mod block;
 mod builtin;
 mod call_feed;
@@ -44,6 +45,7 @@ mod run;
 mod runtime;
 pub mod series;
 pub mod session;
+mod session_clients;
 pub mod session_state;
 mod session_watch;
 mod settlement;

@@ -1,11 +1,10 @@
 //! The orchestrator itself: what all calls share. The path of a call is in `entry`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use toolwright_capabilities::{Client, NoClient};
+use toolwright_capabilities::Client;
 use toolwright_contract::Mode;
 use toolwright_registry::prompt::Limits;
 
@@ -22,6 +21,7 @@ use crate::policy::Policy;
 use crate::recent_calls::RecentCalls;
 use crate::runtime::Runtime;
 use crate::series::Series;
+use crate::session_clients::SessionClients;
 use crate::session_watch::SessionWatches;
 use crate::spans::Observer;
 use crate::store::{Memory, SessionRecord, Store};
@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     pub toolsets: RwLock<Toolsets>,
     /// Held while a toolset is written to the store or loaded from it.
     pub toolset_lock: tokio::sync::Mutex<()>,
-    pub clients: RwLock<HashMap<String, Arc<dyn Client>>>,
+    pub clients: SessionClients,
     pub in_flight: InFlight,
     pub metrics: Metrics,
     pub series: Series,
@@ -88,7 +88,7 @@ impl Orchestrator {
             seats: Seats::new(Capacity::default()),
             toolsets: RwLock::new(Toolsets::new(runtime)),
             toolset_lock: tokio::sync::Mutex::default(),
-            clients: RwLock::default(),
+            clients: SessionClients::default(),
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
             series: Series::default(),
@@ -146,8 +146,7 @@ impl Orchestrator {
     }
 
     pub(crate) fn client(&self, session: &str) -> Arc<dyn Client> {
-        let clients = self.0.clients.read().unwrap_or_else(PoisonError::into_inner);
-        clients.get(session).cloned().unwrap_or_else(|| Arc::new(NoClient))
+        self.0.clients.of_session(session)
     }
 }
 

@@ -63,6 +63,13 @@ pub(crate) fn cancelled() -> Failure {
     Failure::new(ErrorKind::Transient, "The call was cancelled.")
 }
 
+/// The process was paused for longer than its lease, after the call was claimed and before its handler started.
+pub(crate) fn not_started() -> Failure {
+    let message = "The server was paused before the call started; nothing was done.";
+    Failure::new(ErrorKind::Transient, message)
+        .suggest("Send the same call with the same id again: it will not run twice.")
+}
+
 /// The store decides whether a call may run: without it, none may.
 pub(crate) fn store_unavailable(error: crate::store::Error) -> Failure {
     tracing::error!("{error}");

@@ -21,7 +21,7 @@ use crate::invocation::{Invocation, LazyCancel};
 use crate::orchestrator::Orchestrator;
 use crate::prepared_tool::PreparedTool;
 use crate::redaction;
-use crate::refusal::interrupted;
+use crate::refusal::{interrupted, not_started};
 use crate::steps::CallStep;
 use crate::store::{Backend, SessionRecord};
 
@@ -63,6 +63,10 @@ impl Orchestrator {
         slot: Option<CallSlot>,
     ) -> Arc<Envelope> {
         let work = async {
+            if let Some(failure) = self.lost_claim(&execution, prepared).await {
+                execution.permit = None;
+                return self.refuse(&execution, failure).await;
+            }
             let outcome = match execution.begins_task(prepared) {
                 true => Box::pin(self.begin_task(&mut execution, prepared)).await,
                 false => self.run_with_retry(&mut execution, prepared).await,
@@ -86,6 +90,19 @@ impl Orchestrator {
             slot.finish(&envelope);
         }
         envelope
+    }
+
+    /// Why the handler must not start: the lease of the claim has expired, so another process may have taken it over.
+    /// The claim is taken back.
+    async fn lost_claim(&self, execution: &Execution, prepared: &PreparedTool) -> Option<Failure> {
+        if execution.claim == ClaimKind::Ephemeral || self.0.store.holds_lease(execution.lease).await {
+            return None;
+        }
+        let claim = self.store_claim(execution, prepared);
+        if let Err(error) = Box::pin(self.0.store.take_back(&claim)).await {
+            tracing::error!("could not take back the claim of a call that has not started: {error}");
+        }
+        Some(not_started())
     }
 
     /// Runs the handler, and retries transient failures if policy allows it.
@@ -116,6 +133,10 @@ impl Orchestrator {
                     self.0.metrics.update(&execution.tool, &spec.version, |metrics| metrics.retries += 1);
                     execution.steps.begin(CallStep::Backoff);
                     tokio::time::sleep(backoff).await;
+                    let is_stored = execution.claim == ClaimKind::Stored;
+                    if is_stored && !self.0.store.holds_lease(execution.lease).await {
+                        return outcome;
+                    }
                 }
                 _ => return outcome,
             }

@@ -1,6 +1,6 @@
 //! The life of a session: its start, its turns, its clients and its end. Its mode and toolset never change.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -105,22 +105,19 @@ impl Orchestrator {
         })
     }
 
-    /// Sets the client that receives messages and progress of a session.
+    /// Adds a client that receives messages and progress of a session, beside those that it has.
     pub fn attach(&self, session: &str, client: Arc<dyn Client>) {
-        self.0.clients.write().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned(), client);
+        self.0.clients.attach(session, client);
     }
 
-    /// Removes this client of a session, unless another has replaced it.
+    /// Removes this client of a session.
     pub fn detach_client(&self, session: &str, client: &Arc<dyn Client>) {
-        let mut clients = self.0.clients.write().unwrap_or_else(PoisonError::into_inner);
-        if clients.get(session).is_some_and(|attached| Arc::ptr_eq(attached, client)) {
-            clients.remove(session);
-        }
+        self.0.clients.detach(session, client);
     }
 
-    /// Removes the client of a session.
+    /// Removes the clients of a session.
     pub fn detach(&self, session: &str) {
-        self.0.clients.write().unwrap_or_else(PoisonError::into_inner).remove(session);
+        self.0.clients.detach_all(session);
     }
 
     /// Starts a turn, with a new budget.
@@ -193,10 +190,7 @@ impl Orchestrator {
 
     /// Removes the clients of sessions that have ended.
     async fn detach_ended(&self, now: i64) -> store::Result<()> {
-        let attached: Vec<String> = {
-            let clients = self.0.clients.read().unwrap_or_else(PoisonError::into_inner);
-            clients.keys().cloned().collect()
-        };
+        let attached = self.0.clients.sessions();
         if !attached.is_empty() {
             let inactive = self.0.store.inactive_sessions(&attached, now).await?;
             inactive.iter().for_each(|session| self.detach(session));

@@ -1,18 +1,21 @@
 //! The end of a claimed execution: its intents are applied, and its envelope is recorded with the audit entry.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use toolwright_contract::{Envelope, Failure, SideEffects, Success, ToolSpec};
 
-use crate::admission::ClaimKind;
+use crate::admission::{ClaimKind, POLL_INTERVAL};
 use crate::execution::{Execution, replayed};
 use crate::finish::{EndRecord, ExecutionEnd};
+use crate::invocation::MAX_TIMEOUT;
 use crate::orchestrator::Orchestrator;
 use crate::refusal::unrecorded_outcome;
 use crate::session_state;
 use crate::steps::CallStep;
-use crate::store::{Durability, SessionRecord, SettleOutcome, Settlement};
+use crate::store::{Backend, Durability, ExecutionStatus, SessionRecord, SettleOutcome, Settlement};
 
 impl Orchestrator {
     /// Applies the intents and records the envelope. Returns the envelope that counts.
@@ -61,8 +64,25 @@ impl Orchestrator {
             Ok(SettleOutcome::Recorded) => envelope,
             // Another process took this one for dead and settled the execution: its record counts.
             Ok(SettleOutcome::AlreadySettled(recorded)) => Arc::new(replayed(&recorded)),
+            Ok(SettleOutcome::TakenOver) => {
+                let recorded = Box::pin(self.recorded_by_other(execution)).await;
+                recorded.unwrap_or_else(|| Arc::new(execution.envelope(Err(unrecorded_outcome(writes)))))
+            }
             Ok(SettleOutcome::Unclaimed) | Err(_) => {
                 Arc::new(execution.envelope(Err(unrecorded_outcome(writes))))
+            }
+        }
+    }
+
+    /// The envelope of the process that has taken the execution over, once it has recorded one.
+    async fn recorded_by_other(&self, execution: &Execution) -> Option<Arc<Envelope>> {
+        let deadline = Instant::now() + MAX_TIMEOUT;
+        loop {
+            let recorded = self.0.store.execution(&execution.session.id, &execution.id).await;
+            match recorded.ok()??.status {
+                ExecutionStatus::Finished(envelope) => return Some(Arc::new(replayed(&envelope))),
+                ExecutionStatus::Running if Instant::now() < deadline => sleep(POLL_INTERVAL).await,
+                _ => return None,
             }
         }
     }

@@ -120,7 +120,9 @@ impl Orchestrator {
         }
         if !slot.cancel.is_cancelled() {
             let begin = TaskChange::Begin(TaskStatus::Running);
-            self.0.store.change_task(&task.id, begin, self.0.clock.now()).await?;
+            if self.0.store.change_task(&task.id, begin, self.0.clock.now()).await?.is_none() {
+                return Ok(Attempt::NotOurs);
+            }
             self.0.tasks.report_change(&task.id);
         }
         let envelope = self.call_task(task, slot).await;

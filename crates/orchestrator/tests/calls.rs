@@ -6,6 +6,8 @@
 #[path = "calls/support.rs"]
 mod support;
 
+#[path = "calls/approvers.rs"]
+mod approvers;
 #[path = "calls/audit.rs"]
 mod audit;
 #[path = "calls/blocks.rs"]

@@ -1,5 +1,5 @@
-//! Servers that are killed while they run, and two servers that receive the same calls. Acknowledged results survive,
-//! calls that are not idempotent never run twice, and an unknown outcome is reported as unknown.
+//! Servers that are killed or paused while they run, and two servers that receive the same calls. Acknowledged results
+//! survive, calls that are not idempotent never run twice, and an unknown outcome is reported as unknown.
 //!
 //! `TOOLWRIGHT_KILLS` is the number of kills (200 by default), `TOOLWRIGHT_SEED` determines the calls.
 
@@ -16,6 +16,8 @@ mod killing;
 mod ledger;
 #[path = "crash/log.rs"]
 mod log;
+#[path = "crash/pausing.rs"]
+mod pausing;
 #[path = "crash/plan.rs"]
 mod plan;
 #[path = "crash/process.rs"]

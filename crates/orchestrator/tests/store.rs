@@ -36,6 +36,8 @@ mod history_rules;
 mod meter_rules;
 #[path = "store/minute_rules.rs"]
 mod minute_rules;
+#[path = "store/postgres_fencing.rs"]
+mod postgres_fencing;
 #[path = "store/postgres_outages.rs"]
 mod postgres_outages;
 #[path = "store/postgres_register.rs"]
@@ -44,6 +46,8 @@ mod postgres_register;
 mod postgres_replicas;
 #[path = "store/postgres_store.rs"]
 mod postgres_store;
+#[path = "store/rate_rules.rs"]
+mod rate_rules;
 #[path = "store/restart_rules.rs"]
 mod restart_rules;
 #[path = "store/retention_rules.rs"]

@@ -25,6 +25,7 @@ mod idle_timer;
 mod json;
 pub mod knowledge_base;
 mod log_buffer;
+mod maintenance;
 pub mod mcp;
 mod open_streams;
 mod openapi;

@@ -8,7 +8,7 @@ use hyper::Method;
 pub use crate::problem::ErrorForm;
 use crate::request::RouteHandler;
 use crate::rest::{
-    blocks, call_history, calls, confirmations, images, messages, monitoring, prompt, session_events,
+    audit, blocks, call_history, calls, confirmations, images, messages, monitoring, prompt, session_events,
     sessions, tasks, tools,
 };
 use crate::{chat, console, mcp, openapi, prometheus, voice};
@@ -109,7 +109,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/images/{imageName}", Access::Link, |r| Box::pin(images::get(r))),
     route("GET", "/v1/metrics", METRICS, |r| Box::pin(monitoring::metrics(r))),
     route("DELETE", "/v1/blocks", Access::Role(&[ADMIN]), |r| Box::pin(blocks::delete(r))),
-    route("GET", "/v1/audit", Access::Role(&[ADMIN]), |r| Box::pin(monitoring::audit(r))),
+    route("GET", "/v1/audit", Access::Role(&[ADMIN]), |r| Box::pin(audit::list(r))),
     page("GET", "/", Access::Authenticated, |r| Box::pin(console::home_page::show(r))),
     page("GET", "/chat", Access::Authenticated, |r| Box::pin(console::chat_page::show(r))),
     page("GET", "/chat/{sessionId}", Access::Authenticated, |r| Box::pin(console::chat_page::show(r))),

@@ -1,5 +1,5 @@
-//! Listens, accepts connections, runs the periodic jobs, and shuts down in order: running calls finish, then the store
-//! is flushed.
+//! Listens, accepts connections, starts the periodic jobs, and shuts down in order: running calls finish, then the
+//! store is flushed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use crate::connection_table::ConnectionTable;
 use crate::console::audit_check::AuditCheck;
 use crate::counters::Counters;
 use crate::log_buffer;
+use crate::maintenance::maintain;
 use crate::mcp::{Handler, McpService, PlainCalls};
 use crate::open_streams::OpenStreams;
 use crate::options::Options;
@@ -28,8 +29,6 @@ use crate::request_id::RequestIds;
 use crate::running_requests::RunningRequests;
 use crate::write_test::WriteTest;
 
-/// How often expired sessions and confirmation requests are closed.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// How often open WebSockets are counted while the server stops.
 const SOCKET_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// How many connections may wait to be accepted. A client that finds no place among them tries again after a second.
@@ -214,39 +213,6 @@ async fn close_voice(app: &App, deadline: Instant) {
     let _ = tokio::time::timeout_at(deadline.into(), voice.shut_down()).await;
     while Arc::strong_count(&app.voice_sockets) > 1 && Instant::now() < deadline {
         tokio::time::sleep(SOCKET_CHECK_INTERVAL).await;
-    }
-}
-
-/// Every few seconds: runs approved calls that have not run, because their process ended or the store could not be
-/// reached, adopts tasks of processes that are gone, closes expired sessions and confirmation requests, and stores what
-/// was counted. Stores each toolset as it is installed.
-pub(crate) async fn maintain(orchestrator: &Orchestrator) {
-    let mut interval = tokio::time::interval(SWEEP_INTERVAL);
-    let mut installs = orchestrator.installs();
-    loop {
-        tokio::select! {
-            _ = interval.tick() => {}
-            Ok(()) = installs.changed() => {}
-        }
-        if let Err(error) = orchestrator.store_current_toolset().await {
-            tracing::error!("could not store the current toolset: {error}");
-        }
-        if let Err(error) = orchestrator.exchange_minutes().await {
-            tracing::error!("could not store the numbers of the last minute: {error}");
-        }
-        match orchestrator.resume().await {
-            Ok(0) => {}
-            Ok(count) => tracing::info!("resumed {count} approved calls"),
-            Err(error) => tracing::error!("could not resume approved calls: {error}"),
-        }
-        match orchestrator.resume_tasks().await {
-            Ok(0) => {}
-            Ok(count) => tracing::info!("adopted {count} tasks of processes that are gone"),
-            Err(error) => tracing::error!("could not adopt tasks of other processes: {error}"),
-        }
-        if let Err(error) = orchestrator.sweep().await {
-            tracing::error!("could not close expired sessions and confirmation requests: {error}");
-        }
     }
 }
 

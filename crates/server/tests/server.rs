@@ -49,6 +49,8 @@ mod jwt;
 mod local_key;
 #[path = "../../orchestrator/tests/calls/log_capture.rs"]
 mod log_capture;
+#[path = "server/maintenance.rs"]
+mod maintenance;
 #[path = "server/mcp.rs"]
 mod mcp;
 #[path = "server/mcp_direct.rs"]

@@ -11,6 +11,7 @@ use toolwright_contract::escape::escape;
 use toolwright_orchestrator::store::AuditRow;
 use toolwright_orchestrator::store::chain::{ChainError, Head, Verifier};
 
+use super::audit_list;
 use crate::args::Format;
 use crate::config::Config;
 use crate::output::{self, Failure};
@@ -19,6 +20,7 @@ use crate::toolset;
 
 pub const EXAMPLES: &str = "Examples:
   toolwright audit tail
+  toolwright audit list --approver ada --from 2026-11-19
   toolwright audit verify
   toolwright audit heads > heads.jsonl           save the ends of all chains elsewhere
   toolwright audit verify --heads heads.jsonl    also detect a truncated chain, or one that was deleted
@@ -32,6 +34,8 @@ pub enum Audit {
         #[arg(long, short = 'n', default_value_t = 20)]
         lines: usize,
     },
+    /// Print the entries that match, oldest first
+    List(audit_list::Conditions),
     /// Verify the log, and print the end of each chain as JSON lines, to be saved elsewhere
     Heads,
     /// Detect edits, gaps, reordering and missing chains; prints the last hash of each chain
@@ -49,9 +53,10 @@ pub enum Audit {
 
 pub fn run(config: &Config, command: &Audit) -> Result<()> {
     toolset::async_runtime()?.block_on(async {
-        let store = ReadOnlyStore::open(&config.store).await?;
+        let store = ReadOnlyStore::open(config).await?;
         match command {
             Audit::Tail { lines } => tail(config, &store, *lines).await,
+            Audit::List(conditions) => audit_list::run(config, &store, conditions).await,
             Audit::Heads => print_heads(config, &store).await,
             Audit::Verify { heads, head } => verify(config, &store, heads.as_deref(), head).await,
             Audit::Export => store.for_each_audit_row(|row| output::print_json(&to_json(&row))).await,
@@ -69,17 +74,26 @@ async fn tail(config: &Config, store: &ReadOnlyStore, lines: usize) -> Result<()
         Ok(())
     };
     store.for_each_audit_row(keep_last).await?;
-    if config.format == Format::Human && !last.is_empty() {
+    if !last.is_empty() {
+        print_header(config);
+    }
+    last.iter().try_for_each(|row| print_row(config, row))
+}
+
+/// The names of the columns, for people.
+pub fn print_header(config: &Config) {
+    if config.format == Format::Human {
         output::print_line(format_args!(
             "\x1b[1m{:<19}  {:<9}  {:<24}  {:<21}  {:>8}  {:<29}  {}\x1b[0m",
             "TIME", "EVENT", "TOOL", "OUTCOME", "DURATION", "SESSION", "EXECUTION"
         ));
     }
-    for row in &last {
-        match config.format {
-            Format::Json => output::print_json(&to_json(row))?,
-            Format::Human => output::print_line(to_line(row)),
-        }
+}
+
+pub fn print_row(config: &Config, row: &AuditRow) -> Result<()> {
+    match config.format {
+        Format::Json => output::print_json(&to_json(row))?,
+        Format::Human => output::print_line(to_line(row)),
     }
     Ok(())
 }
@@ -205,13 +219,15 @@ fn to_line(row: &AuditRow) -> String {
     let time = entry["at"].as_i64().and_then(chrono::DateTime::from_timestamp_millis);
     let time = time.map(|time| time.format("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default();
     let colour = if text("outcome") == "ok" { "32" } else { "31" };
+    let approver = entry["approver"]["id"].as_str().map(|id| format!("  answered by {}", escape(id)));
     format!(
-        "{time}  {:<9}  \x1b[1m{:<24}\x1b[0m  \x1b[{colour}m{:<21}\x1b[0m  {:>5} ms  {}  {}",
+        "{time}  {:<9}  \x1b[1m{:<24}\x1b[0m  \x1b[{colour}m{:<21}\x1b[0m  {:>5} ms  {}  {}{}",
         text("event"),
         text("tool"),
         text("outcome"),
         entry["durationMs"].as_u64().unwrap_or_default(),
         text("session"),
         text("executionId"),
+        approver.unwrap_or_default(),
     )
 }

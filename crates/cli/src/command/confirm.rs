@@ -85,7 +85,7 @@ pub fn list(config: &Config, args: &Confirmations) -> Result<()> {
         limit: usize::try_from(args.limit).unwrap_or(usize::MAX),
     };
     let mut pending = toolset::async_runtime()?
-        .block_on(async { ReadOnlyStore::open(&config.store).await?.pending_confirmations(query).await })?;
+        .block_on(async { ReadOnlyStore::open(config).await?.pending_confirmations(query).await })?;
     let more = pending.last().filter(|_| pending.len() >= query.limit);
     let more = more.map(|last| format!("{}.{}", last.created_at, last.id));
     pending.retain(|request| request.expires_at > now);

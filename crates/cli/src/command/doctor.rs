@@ -239,7 +239,7 @@ fn check_store(config: &Config) -> CheckResult {
             ),
         };
     }
-    match toolset::async_runtime().map(|runtime| runtime.block_on(crate::store::open(url))) {
+    match toolset::async_runtime().map(|runtime| runtime.block_on(crate::store::open(config))) {
         Ok(Ok(_)) => CheckResult::ok(without_password(url)),
         Ok(Err(failure)) => failure.into(),
         Err(error) => CheckResult::broken(error.to_string(), "raise the system's limit of threads"),

@@ -1,6 +1,7 @@
 //! One file per subcommand: its options and its code.
 
 pub mod audit;
+mod audit_list;
 pub mod build;
 pub mod calendar;
 pub mod call;

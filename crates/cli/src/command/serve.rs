@@ -83,7 +83,7 @@ async fn serve(
     lines: &Arc<LogBuffer>,
     args: &Serve,
 ) -> Result<bool> {
-    let store = store::open(&config.store).await?;
+    let store = store::open(config).await?;
     let has_sources = !config.settings.kb.sources.is_empty();
     prepare_in_background(runtime.clone(), has_sources.then(|| config.knowledge_base()));
     let version = runtime.toolset().version.clone();

@@ -93,7 +93,7 @@ enum Target {
 impl Target {
     async fn open(config: &Config) -> Result<Self> {
         // Fails if there is no store: this command does not create one.
-        ReadOnlyStore::open(&config.store).await?;
+        ReadOnlyStore::open(config).await?;
         match store::open_or_find_server(config).await? {
             StoreAccess::Server(server) => Ok(Self::Server(server)),
             StoreAccess::Own(store) => {

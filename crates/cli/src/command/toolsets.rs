@@ -54,8 +54,8 @@ pub fn run(config: &Config, command: &Toolsets) -> Result<()> {
 }
 
 fn list(config: &Config) -> Result<()> {
-    let toolsets = toolset::async_runtime()?
-        .block_on(async { ReadOnlyStore::open(&config.store).await?.toolsets().await })?;
+    let toolsets =
+        toolset::async_runtime()?.block_on(async { ReadOnlyStore::open(config).await?.toolsets().await })?;
     match config.format {
         Format::Json => output::print_json_pretty(&toolsets.iter().map(to_json).collect::<Vec<_>>())?,
         Format::Human if toolsets.is_empty() => {
@@ -71,7 +71,7 @@ fn prune(config: &Config, args: &Prune) -> Result<()> {
     let (deleted, remaining) = toolset::async_runtime()?.block_on(async {
         let help =
             "if that is `toolwright serve`: it deletes unused toolsets itself, a day after their last use";
-        let store = store::open_with_help(&config.store, help).await?;
+        let store = store::open_with_help(config, help).await?;
         let deleted = store.delete_unused_toolsets(used_before).await?;
         let remaining = store.toolsets().await?.len();
         store.flush().await?;

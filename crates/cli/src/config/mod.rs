@@ -339,6 +339,15 @@ fn check(settings: &Settings) -> Result<(), Failure> {
             ("max_background", handlers.max_background.unwrap_or(1).into()),
         ],
     )?;
+    let store = &settings.store;
+    check_positive(
+        "store",
+        &[
+            ("connections", store.connections.into()),
+            ("lease_s", store.lease_s),
+            ("statement_timeout_s", store.statement_timeout_s),
+        ],
+    )?;
     settings.images.check()?;
     settings.agent.check().map_err(|error| {
         let help = "docs/reference/configuration.md describes the settings of `[agent]`";

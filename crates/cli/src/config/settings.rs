@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toolwright_agent::AgentSection;
@@ -9,6 +10,7 @@ use toolwright_agent::voice::VoiceSection;
 use toolwright_contract::{Mode, RateLimit, object};
 use toolwright_kb::relevance::DEFAULT_MIN_SCORE;
 use toolwright_orchestrator::policy::ModePolicy;
+use toolwright_orchestrator::store::postgres;
 use toolwright_registry::prompt::Limits;
 
 use super::embedder::EmbedderSection;
@@ -99,11 +101,38 @@ impl Default for PromptsSection {
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSection {
     pub url: String,
+    /// The others are of PostgreSQL. The schema of all tables.
+    pub schema: String,
+    /// Connections for calls.
+    pub connections: u16,
+    /// How long the calls of a server that has died stay its own.
+    pub lease_s: u32,
+    pub statement_timeout_s: u32,
 }
 
 impl Default for StoreSection {
     fn default() -> Self {
-        Self { url: "sqlite:.toolwright/state.db".to_owned() }
+        let options = postgres::Options::default();
+        let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
+        Self {
+            url: "sqlite:.toolwright/state.db".to_owned(),
+            schema: options.schema,
+            connections: u16::try_from(options.connections).unwrap_or(u16::MAX),
+            lease_s: seconds(options.lease),
+            statement_timeout_s: seconds(options.statement_timeout),
+        }
+    }
+}
+
+impl StoreSection {
+    pub fn postgres_options(&self) -> postgres::Options {
+        postgres::Options {
+            schema: self.schema.clone(),
+            connections: self.connections.into(),
+            lease: Duration::from_secs(self.lease_s.into()),
+            statement_timeout: Duration::from_secs(self.statement_timeout_s.into()),
+            ..postgres::Options::default()
+        }
     }
 }
 

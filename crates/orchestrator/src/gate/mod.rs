@@ -13,8 +13,6 @@ pub(crate) mod retrieval;
 pub(crate) mod role;
 mod tool_use;
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 use toolwright_contract::{Failure, ToolSpec};
 
@@ -23,7 +21,7 @@ use crate::policy::{ModePolicy, Policy};
 use crate::prepared_tool::PreparedTool;
 use crate::store::SessionRecord;
 
-pub(crate) use rate::{RateTokens, Rates};
+pub(crate) use rate::{CallRates, KnownRefusals};
 pub(crate) use tool_use::ToolUse;
 
 /// A call as the gates see it.
@@ -41,14 +39,14 @@ pub(crate) struct GateInput<'a> {
     pub args: &'a mut Value,
     /// Clamped parameters: name → `{from, to}`.
     pub clamped: Map<String, Value>,
-    /// The tokens that it has taken from the rate limits.
-    pub rate_tokens: RateTokens,
+    /// The rate limits that it counts for.
+    pub rates: CallRates,
 }
 
 /// The state that the gates share between calls.
 #[derive(Default)]
 pub(crate) struct Rules {
-    pub rates: Arc<Rates>,
+    pub known_refusals: KnownRefusals,
     pub approve_when: Option<crate::condition::Condition>,
 }
 

@@ -25,6 +25,12 @@ pub struct AuditFilter {
     pub session: Option<String>,
     /// The key of a principal.
     pub principal: Option<String>,
+    pub org: Option<String>,
+    pub client: Option<String>,
+    /// The name of the person who has answered the confirmation request.
+    pub approver: Option<String>,
+    /// Only those whose arguments an approver has changed.
+    pub edited: bool,
     /// An execution of `session`, with its nested calls.
     pub execution: Option<String>,
     /// The half-open time range `from..until`, in milliseconds since 1970.
@@ -80,6 +86,10 @@ impl AuditFilter {
             && is(&self.event, &entry.event)
             && is(&self.tool, &entry.tool)
             && is(&self.session, &entry.session)
+            && is(&self.client, &entry.client_id)
+            && (self.org.is_none() || self.org == entry.org)
+            && self.approver.as_deref().is_none_or(|wanted| entry.approver_id() == Some(wanted))
+            && (!self.edited || entry.is_edited())
             && principal.is_none_or(|wanted| entry.principal_key().as_ref() == Some(wanted))
             && self.execution.as_ref().is_none_or(|root| is_within(entry, root))
             && self.from.is_none_or(|from| entry.at >= from)
@@ -88,7 +98,7 @@ impl AuditFilter {
 
     /// The keys that every matching entry has.
     pub(super) fn terms(&self) -> Vec<u64> {
-        let Self { event, tool, outcome, session, principal, execution, .. } = self;
+        let Self { event, tool, outcome, session, principal, execution, org, client, approver, .. } = self;
         let single = |kind, value: &Option<String>| value.as_ref().map(|value| term(kind, &[value]));
         let pair = tool.as_ref().zip(outcome.as_ref());
         let of_execution = session.as_ref().zip(execution.as_ref());
@@ -98,6 +108,10 @@ impl AuditFilter {
             single('o', outcome),
             single('s', session),
             single('p', principal),
+            single('g', org),
+            single('k', client),
+            single('a', approver),
+            self.edited.then(|| term('e', &[])),
             pair.map(|(tool, outcome)| term('c', &[tool, outcome])),
             of_execution.map(|(session, execution)| term('x', &[session, execution])),
         ];
@@ -114,8 +128,8 @@ pub struct AuditKeys {
 
 impl AuditKeys {
     pub fn new(entry: &AuditEntry) -> Self {
-        let AuditEntry { at, event, session, tool, execution_id, outcome, parent, .. } = entry;
-        let mut terms = Vec::with_capacity(12);
+        let AuditEntry { at, event, session, tool, execution_id, outcome, parent, client_id, .. } = entry;
+        let mut terms = Vec::with_capacity(14);
         terms.extend([
             term('v', &[event]),
             term('t', &[tool]),
@@ -123,7 +137,11 @@ impl AuditKeys {
             term('s', &[session]),
             term('c', &[tool, outcome]),
             term('x', &[session, execution_id]),
+            term('k', &[client_id]),
         ]);
+        terms.extend(entry.org.as_ref().map(|org| term('g', &[org])));
+        terms.extend(entry.approver_id().map(|approver| term('a', &[approver])));
+        terms.extend(entry.is_edited().then(|| term('e', &[])));
         if is_error(entry) {
             terms.extend([term('o', &[ANY_ERROR]), term('c', &[tool, ANY_ERROR])]);
         }

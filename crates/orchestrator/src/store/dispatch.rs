@@ -7,9 +7,9 @@ use toolwright_contract::Principal;
 
 use super::{
     AuditEntry, AuditPage, AuditQuery, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord,
-    Decision, Durability, ExecutionRecord, Memory, MinuteRecord, PendingQuery, Postgres, Result, SessionPage,
-    SessionQuery, SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome, TaskChange, TaskQuery,
-    TaskRecord, ToolsetInfo, ToolsetRecord,
+    Decision, Durability, ExecutionRecord, Memory, MinuteRecord, PendingQuery, Postgres, RateCharge,
+    RateExceeded, Result, SessionPage, SessionQuery, SessionRecord, SettleOutcome, Settlement, Sqlite,
+    SweepOutcome, TaskChange, TaskQuery, TaskRecord, ToolsetInfo, ToolsetRecord,
 };
 
 /// A store of any kind.
@@ -28,6 +28,33 @@ impl Store {
             Self::Memory(_) => {}
             Self::Sqlite(store) => store.close(),
             Self::Postgres(store) => store.close().await,
+        }
+    }
+
+    /// The number of the lease that the claims of this process belong to. Where one process uses the store at a time,
+    /// it has no end.
+    pub fn lease(&self) -> u64 {
+        match self {
+            Self::Memory(_) | Self::Sqlite(_) => 0,
+            Self::Postgres(store) => store.lease(),
+        }
+    }
+
+    /// Whether the lease with this number has not expired: no other process takes over a claim of it.
+    pub async fn holds_lease(&self, lease: u64) -> bool {
+        match self {
+            Self::Memory(_) | Self::Sqlite(_) => true,
+            Self::Postgres(store) => Box::pin(store.holds_lease(lease)).await,
+        }
+    }
+
+    /// Takes back a claim whose lease has expired before its handler started, with all that it has spent. Does nothing
+    /// if another process has taken it over.
+    pub async fn take_back(&self, claim: &Claim) -> Result<()> {
+        match self {
+            // Their claims have no lease that expires.
+            Self::Memory(_) | Self::Sqlite(_) => Ok(()),
+            Self::Postgres(store) => Box::pin(store.take_back(claim)).await,
         }
     }
 
@@ -84,8 +111,12 @@ operations! {
     /// Decides whether an execution may run. See the rules of [`store`](super).
     async fn claim(&self, claim: Claim) -> Result<ClaimOutcome>;
 
-    /// Records the end of a claimed execution and its audit entry in one step. The first settlement wins: a second one
-    /// (from a late owner), or one without a claim, changes nothing and writes no audit entry. Until a committed
+    /// Counts a call that is not claimed for these rate limits, unless one of them is used up: then it counts for none.
+    async fn spend_rates(&self, rates: &[RateCharge], now: i64) -> Result<Option<RateExceeded>>;
+
+    /// Records the end of a claimed execution and its audit entry in one step. The first settlement wins: a second one,
+    /// one without a claim, or one of a late owner after another process has claimed the execution, changes nothing and
+    /// writes no audit entry. Until a committed
     /// settlement is on disk, the execution counts as running. When it fails, the execution counts as if its owner were
     /// gone; its owner may settle again.
     async fn settle(&self, settlement: Settlement) -> Result<SettleOutcome>;
@@ -131,7 +162,8 @@ operations! {
     /// A page of the tasks, newest first.
     async fn task_page(&self, query: TaskQuery<'_>) -> Result<Vec<Arc<TaskRecord>>>;
 
-    /// Changes a task that has not ended, and returns the new record; `None` if it has ended or does not exist.
+    /// Changes a task that has not ended, and returns the new record; `None` if it has ended or does not exist, or if
+    /// another process has adopted it: that one may only be asked to cancel it.
     /// Committed, except for progress.
     async fn change_task(&self, id: &str, change: TaskChange, now: i64) -> Result<Option<Arc<TaskRecord>>>;
 

@@ -9,8 +9,9 @@
 //! - **Durability.** A [`Durability::Committed`] claim is on disk when `New` is returned, a committed settlement when
 //!   `settle` returns. [`Durability::Relaxed`] changes reach the disk soon after: they belong to executions that may
 //!   be repeated.
-//! - **A claim has an owner**: the process that made it. When the owner is gone, an idempotent execution may be
-//!   claimed again by any process; any other stays in doubt.
+//! - **A claim has an owner**: the process that made it, while its lease lasts. When the owner is gone, an idempotent
+//!   execution may be claimed again by any process; any other stays in doubt. A process that was paused for longer than
+//!   its lease does not own its earlier claims again. What it settles counts if nobody has claimed it since.
 //! - **A closed confirmation stores no secrets.** Once it is used, rejected or expired, it holds the redacted
 //!   arguments.
 //! - **A task has an owner**, as a claim has. When the owner is gone, one other process adopts the task. Its first end
@@ -23,6 +24,7 @@
 //! - **A gap in the audit is an entry of the audit.** Entries that could not be written are counted, and the count is
 //!   written as soon as writing works again.
 
+mod audit_entry;
 mod audit_gap;
 mod audit_query;
 mod audit_segment;
@@ -32,6 +34,7 @@ mod dispatch;
 mod journal;
 mod memory;
 pub mod postgres;
+mod rate_windows;
 mod records;
 mod spent;
 pub mod sqlite;
@@ -48,12 +51,13 @@ pub use conversation::{ConversationLog, LogEntry, LogOpening};
 pub use dispatch::{Backend, Store};
 pub use memory::Memory;
 pub use postgres::Postgres;
+pub use rate_windows::{RateCharge, RateExceeded};
 pub(crate) use records::PENDING_END;
 pub use records::{
-    AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery, PendingScope, SessionPage,
-    SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo,
-    ToolsetRecord,
+    ApproverRecord, ArgumentEdit, AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord,
+    ConfirmationStatus, Decision, Durability, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery,
+    PendingScope, SessionPage, SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement,
+    SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 pub use spent::{Charge, MeterScope, RETRIEVAL_METER, Spent};
 pub use sqlite::Sqlite;

@@ -7,8 +7,9 @@ use serde_json::Value;
 use toolwright_contract::{Mode, Principal};
 
 use super::SharedEnvelope;
+pub use super::audit_entry::{ApproverRecord, ArgumentEdit, AuditEntry, AuditRow};
+use super::rate_windows::{RateCharge, RateExceeded};
 use super::spent::{Charge, Spent, spent_or_retrievals};
-use crate::steps::Steps;
 
 /// A conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -170,10 +171,14 @@ pub struct Claim {
     pub idempotent: bool,
     /// Its costs. The turn that is current when it is claimed pays.
     pub charges: Vec<Charge>,
+    /// The rate limits that it counts for, in the order in which they refuse it.
+    pub rates: Vec<RateCharge>,
     /// The confirmation that it uses up.
     pub confirmation: Option<String>,
     pub now: i64,
     pub durability: Durability,
+    /// The [`Store::lease`](super::Store::lease) that the claim has to belong to; `None`: the current one.
+    pub lease: Option<u64>,
 }
 
 /// Whether an execution may run.
@@ -191,8 +196,12 @@ pub enum ClaimOutcome {
     Conflict,
     /// A charge would exceed its limit.
     OverBudget { meter: String, spent: u32 },
+    /// A rate limit is used up.
+    RateLimited(RateExceeded),
     /// The confirmation is not approved, or was used already.
     Unapproved,
+    /// The lease that it has to belong to has expired: nothing was claimed.
+    LeaseExpired,
 }
 
 /// A claimed execution.
@@ -233,6 +242,8 @@ pub enum SettleOutcome {
     Recorded,
     /// An earlier settlement has recorded this envelope.
     AlreadySettled(SharedEnvelope),
+    /// Another process has taken this one for dead and claimed the execution: its settlement counts.
+    TakenOver,
     /// The execution was never claimed.
     Unclaimed,
 }
@@ -274,8 +285,14 @@ pub struct ConfirmationRecord {
     pub expires_at: i64,
     #[serde(rename = "answer")]
     pub status: ConfirmationStatus,
-    /// The approver.
+    /// The approver's name.
     pub decided_by: Option<String>,
+    /// The approver. `None` before there is one, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<ApproverRecord>,
+    /// The changes of the arguments by the approver, without secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<ArgumentEdit>,
     /// Why it was rejected.
     pub reason: Option<String>,
     /// The caller's roles at the time of the call or of the approval; `None`: those of the session.
@@ -325,9 +342,11 @@ impl ConfirmationRecord {
 
     pub(super) fn with_decision(&self, decision: Decision) -> Self {
         match decision {
-            Decision::Approve { by, args, redacted_args, roles } => Self {
+            Decision::Approve { by, args, redacted_args, edits, roles } => Self {
                 status: ConfirmationStatus::Approved,
-                decided_by: Some(by),
+                decided_by: Some(by.id.clone()),
+                approver: Some(by),
+                edits,
                 is_edited: args != self.args,
                 args,
                 redacted_args,
@@ -335,7 +354,13 @@ impl ConfirmationRecord {
                 ..self.clone()
             },
             Decision::Reject { by, reason } => {
-                Self { decided_by: Some(by), reason, ..self.without_secrets(ConfirmationStatus::Rejected) }
+                let decided_by = Some(by.id.clone());
+                Self {
+                    decided_by,
+                    approver: Some(by),
+                    reason,
+                    ..self.without_secrets(ConfirmationStatus::Rejected)
+                }
             }
         }
     }
@@ -392,15 +417,17 @@ pub enum ConfirmationStatus {
 pub enum Decision {
     /// With the arguments to run, which the approver may have edited.
     Approve {
-        by: String,
+        by: ApproverRecord,
         args: Value,
         /// See [`ConfirmationRecord::redacted_args`].
         redacted_args: Option<Value>,
+        /// See [`ConfirmationRecord::edits`].
+        edits: Vec<ArgumentEdit>,
         /// The caller's present roles, if they have approved the call themselves.
         roles: Option<Vec<String>>,
     },
     Reject {
-        by: String,
+        by: ApproverRecord,
         reason: Option<String>,
     },
 }
@@ -413,62 +440,4 @@ pub struct MinuteRecord {
     pub process: String,
     /// JSON; see `series`.
     pub content: Arc<str>,
-}
-
-/// One audit entry, before it is chained.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuditEntry {
-    pub at: i64,
-    pub event: String,
-    pub session: String,
-    pub client_id: String,
-    pub tool: String,
-    pub tool_version: String,
-    pub registry_version: String,
-    pub execution_id: String,
-    /// Hex digest of the arguments without those that are `writeOnly`.
-    pub args_digest: String,
-    /// `ok`, or the error's type.
-    pub outcome: String,
-    pub duration_ms: u64,
-    pub intents: Vec<String>,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub data: Value,
-    /// The principal that made the call, and its org. Empty in entries of earlier versions.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub principal: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub org: Option<String>,
-    /// The execution id of the call whose handler made this one, in the same session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<String>,
-    #[serde(default, skip_serializing_if = "Steps::is_empty")]
-    pub steps: Steps,
-}
-
-impl AuditEntry {
-    /// The key of its principal.
-    pub fn principal_key(&self) -> Option<String> {
-        let principal = || Principal { id: self.principal.clone(), org: self.org.clone(), roles: Vec::new() };
-        (!self.principal.is_empty()).then(|| principal().key())
-    }
-}
-
-/// One audit entry in its chain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuditRow {
-    /// Its number in the store.
-    pub number: u64,
-    /// The process that wrote it: each has its own chain.
-    pub chain: String,
-    /// Its position in the chain, from 1.
-    pub position: u64,
-    /// The hash of the row before it in the chain; zeros for the first.
-    pub previous: String,
-    /// SHA-256 over previous, chain, position and the entry's text.
-    pub hash: String,
-    /// The entry's JSON, exactly as it was hashed.
-    pub entry: String,
 }

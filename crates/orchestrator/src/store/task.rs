@@ -94,6 +94,11 @@ pub enum TaskChange {
 }
 
 impl TaskChange {
+    /// Whether only the owner of the task may make it.
+    pub(super) const fn is_of_owner(&self) -> bool {
+        !matches!(self, Self::RequestCancel)
+    }
+
     /// Progress may be lost: the task goes on.
     pub(super) const fn durability(&self) -> Durability {
         match self {

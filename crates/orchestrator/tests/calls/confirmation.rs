@@ -361,8 +361,8 @@ async fn a_resumed_call_has_the_roles_of_the_approval() {
         let request = ask(&fixture, &session, call, "publish", json!({})).await;
         let id = request["confirmation_id"].as_str().unwrap();
         // The process stops after the decision.
-        let (by, args) = ("client".to_owned(), json!({}));
-        let yes = Decision::Approve { by, args, redacted_args: None, roles: Some(roles) };
+        let (by, args) = ("client".into(), json!({}));
+        let yes = Decision::Approve { by, args, redacted_args: None, edits: Vec::new(), roles: Some(roles) };
         fixture.orchestrator.store().decide_confirmation(id, yes, 1_000_000).await.unwrap().unwrap();
         assert_eq!(fixture.orchestrator.resume().await, Ok(1));
         assert_eq!(fixture.done.runs(), expected, "{call}");
@@ -484,7 +484,8 @@ async fn an_approval_outlasts_a_short_outage_of_the_store() {
     let session = fixture.session(Mode::Text).await;
     let request = ask(&fixture, &session, "c1", "always", json!({})).await;
     let id = request["confirmation_id"].as_str().unwrap();
-    let yes = Decision::Approve { by: "mira".to_owned(), args: json!({}), redacted_args: None, roles: None };
+    let (by, args) = ("mira".into(), json!({}));
+    let yes = Decision::Approve { by, args, redacted_args: None, edits: Vec::new(), roles: None };
     fixture.orchestrator.store().decide_confirmation(id, yes, 1_000_000).await.unwrap().unwrap();
     faults.set(Fault::CommitFails);
     assert_eq!(fixture.orchestrator.resume().await.unwrap(), 1);

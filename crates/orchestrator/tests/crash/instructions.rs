@@ -35,6 +35,8 @@ pub enum Task {
     /// Makes the calls of background tools up to this number, and runs tasks until it is killed, or until all have
     /// ended.
     Background { until: u64, ends: bool },
+    /// Makes the same calls as the other server, and writes their results to files in this directory.
+    Pause { shared: PathBuf },
     /// Waits for a line on stdin, then makes this many calls.
     Race { calls: usize },
 }

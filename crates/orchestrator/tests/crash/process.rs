@@ -57,6 +57,21 @@ impl Process {
         self.child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     }
 
+    /// SIGSTOP: it does nothing until it is resumed.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success(), "kill {signal}");
+    }
+
     /// SIGKILL, after this time.
     pub fn kill_after(mut self, delay: Duration) {
         thread::sleep(delay);

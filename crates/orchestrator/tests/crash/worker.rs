@@ -57,7 +57,9 @@ async fn work(directory: &Path, instructions: Instructions) {
         Task::Work { again, next } => worker.serve(again, next).await,
         Task::Finish { again, all } => worker.finish(again, all).await,
         Task::Race { calls } => worker.race(calls).await,
-        Task::Background { .. } => panic!("these are the instructions of another worker"),
+        Task::Background { .. } | Task::Pause { .. } => {
+            panic!("these are the instructions of another worker")
+        }
     }
     if let store::Store::Postgres(postgres) = worker.orchestrator.store() {
         postgres.close().await;

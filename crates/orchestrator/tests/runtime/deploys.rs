@@ -61,7 +61,13 @@ async fn a_session_goes_on_with_its_toolset_after_a_restart() {
     let before = serve(open(&path), &old);
     let session = begin(&before).await;
     let (asked, question) = (ask(&before, &session, "c0").await, ask(&before, &session, "c1").await);
-    let yes = Decision::Approve { by: "mira".to_owned(), args: json!({}), redacted_args: None, roles: None };
+    let yes = Decision::Approve {
+        by: "mira".into(),
+        args: json!({}),
+        redacted_args: None,
+        edits: Vec::new(),
+        roles: None,
+    };
     before.store().decide_confirmation(&asked, yes, 0).await.unwrap().unwrap();
     before.store().close().await;
     // Nothing of the old version is on disk.

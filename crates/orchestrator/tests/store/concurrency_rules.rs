@@ -97,7 +97,11 @@ pub async fn one_of_many_deciders_wins<F: StoreFixture>() {
         store.create_confirmation(confirmation(&id, "s", &id)).await.unwrap();
         let outcomes = run_concurrently(&store, |store, number| {
             let (id, by) = (id.clone(), format!("person {number}"));
-            let decision = if number % 2 == 0 { approve(&by) } else { Decision::Reject { by, reason: None } };
+            let decision = if number % 2 == 0 {
+                approve(&by)
+            } else {
+                Decision::Reject { by: by.as_str().into(), reason: None }
+            };
             async move { store.decide_confirmation(&id, decision, NOW).await.unwrap() }
         });
         let winners: Vec<_> = outcomes.await.into_iter().flatten().collect();

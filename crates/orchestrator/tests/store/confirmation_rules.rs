@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use toolwright_orchestrator::store::{
-    Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, Durability, PendingQuery,
-    PendingScope,
+    ApproverRecord, ArgumentEdit, Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus,
+    Decision, Durability, PendingQuery, PendingScope,
 };
 
 use crate::support::{
@@ -43,7 +43,7 @@ pub async fn a_second_request_keeps_the_confirmation_and_renews_its_token<F: Sto
 pub async fn a_decided_or_expired_confirmation_is_not_renewed<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     store.create_confirmation(confirmation("q1", "s", "call")).await.unwrap();
-    let rejection = Decision::Reject { by: "ada".to_owned(), reason: None };
+    let rejection = Decision::Reject { by: "ada".into(), reason: None };
     store.decide_confirmation("q1", rejection, NOW).await.unwrap().unwrap();
     assert_eq!(store.create_confirmation(confirmation("q2", "s", "call")).await.unwrap().id, "q2");
     let late = NOW + HOUR;
@@ -60,7 +60,7 @@ pub async fn closed_confirmations_are_found_by_id<F: StoreFixture>() {
         store.create_confirmation(confirmation(id, "s", id)).await.unwrap();
     }
     store.decide_confirmation("approved", approve("ada"), NOW).await.unwrap().unwrap();
-    let rejection = Decision::Reject { by: "ada".to_owned(), reason: None };
+    let rejection = Decision::Reject { by: "ada".into(), reason: None };
     store.decide_confirmation("rejected", rejection, NOW).await.unwrap().unwrap();
     let ids = ["open", "approved", "un\0known", "rejected"].map(str::to_owned);
     assert_eq!(store.closed_confirmations(&ids, NOW).await.unwrap(), ids[1..]);
@@ -134,14 +134,24 @@ pub async fn an_approval_records_the_approver_and_the_arguments<F: StoreFixture>
     let pending = confirmation("q", "s", "call");
     store.create_confirmation(pending.clone()).await.unwrap();
     let edited = json!({"to": "grace@example.org"});
-    let decision =
-        Decision::Approve { by: "ada".to_owned(), args: edited.clone(), redacted_args: None, roles: None };
+    let approver =
+        ApproverRecord { id: "ada".to_owned(), org: Some("studio".to_owned()), via: "token".to_owned() };
+    let edits = vec![ArgumentEdit { path: "/to".to_owned(), from: Some(json!(1)), to: None }];
+    let decision = Decision::Approve {
+        by: approver.clone(),
+        args: edited.clone(),
+        redacted_args: None,
+        edits: edits.clone(),
+        roles: None,
+    };
     let decided = store.decide_confirmation("q", decision, NOW).await.unwrap().unwrap();
     let expected = ConfirmationRecord {
         status: ConfirmationStatus::Approved,
         args: edited,
         is_edited: true,
         decided_by: Some("ada".to_owned()),
+        approver: Some(approver),
+        edits,
         ..pending.clone()
     };
     assert_eq!(*decided, expected);
@@ -154,11 +164,12 @@ pub async fn a_rejection_records_the_approver_and_the_reason<F: StoreFixture>() 
     let (_fixture, store) = with_session::<F>().await;
     let pending = confirmation("q", "s", "call");
     store.create_confirmation(pending.clone()).await.unwrap();
-    let decision = Decision::Reject { by: "ada".to_owned(), reason: Some("not now".to_owned()) };
+    let decision = Decision::Reject { by: "ada".into(), reason: Some("not now".to_owned()) };
     let decided = store.decide_confirmation("q", decision, NOW).await.unwrap().unwrap();
     let expected = ConfirmationRecord {
         status: ConfirmationStatus::Rejected,
         decided_by: Some("ada".to_owned()),
+        approver: Some("ada".into()),
         reason: Some("not now".to_owned()),
         ..pending.clone()
     };
@@ -171,7 +182,7 @@ pub async fn a_rejection_records_the_approver_and_the_reason<F: StoreFixture>() 
 pub async fn a_confirmation_is_decided_once<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     let decided = approved(&*store, confirmation("q", "s", "call")).await;
-    let rejection = Decision::Reject { by: "mallory".to_owned(), reason: None };
+    let rejection = Decision::Reject { by: "mallory".into(), reason: None };
     assert_eq!(store.decide_confirmation("q", rejection, NOW).await, Ok(None));
     assert_eq!(store.decide_confirmation("q", approve("mallory"), NOW).await, Ok(None));
     assert_eq!(store.decide_confirmation("another", approve("ada"), NOW).await, Ok(None));
@@ -290,11 +301,12 @@ pub async fn a_closed_confirmation_stores_no_secrets<F: StoreFixture>() {
     }
     let edited = json!({"to": "bob@example.org", "pin": "1234"});
     let edited_redacted = Some(json!({"to": "bob@example.org", "pin": "[redacted]"}));
-    let by = "ada".to_owned();
+    let by: ApproverRecord = "ada".into();
     let approval = Decision::Approve {
         by: by.clone(),
         args: edited.clone(),
         redacted_args: edited_redacted.clone(),
+        edits: Vec::new(),
         roles: None,
     };
     let approved = store.decide_confirmation("used", approval, NOW).await.unwrap().unwrap();
@@ -320,8 +332,13 @@ pub async fn an_approval_can_be_withdrawn_until_it_is_used<F: StoreFixture>() {
     store.create_confirmation(pending.clone()).await.unwrap();
     assert_eq!(store.withdraw_approval("c").await, Ok(false));
     let roles = Some(vec!["lead".to_owned()]);
-    let yes =
-        Decision::Approve { by: "ada".to_owned(), args: pending.args.clone(), redacted_args: None, roles };
+    let yes = Decision::Approve {
+        by: "ada".into(),
+        args: pending.args.clone(),
+        redacted_args: None,
+        edits: Vec::new(),
+        roles,
+    };
     let approved = store.decide_confirmation("c", yes, NOW).await.unwrap().unwrap();
     assert_eq!(approved.roles, Some(vec!["lead".to_owned()]));
     assert_eq!(store.withdraw_approval("c").await, Ok(true));

@@ -2,8 +2,8 @@
 
 use toolwright_contract::Principal;
 use toolwright_orchestrator::store::{
-    ANY_ERROR, AuditEntry, AuditFilter, AuditPage, AuditQuery, Backend, Durability, Error, SessionPage,
-    SessionQuery, SessionRecord,
+    ANY_ERROR, ApproverRecord, ArgumentEdit, AuditEntry, AuditFilter, AuditPage, AuditQuery, Backend,
+    Durability, Error, SessionPage, SessionQuery, SessionRecord,
 };
 
 use crate::support::{DAY, NOW, Restart, StoreFixture, claim, entry, session, settlement};
@@ -19,9 +19,20 @@ fn numbered(number: u64) -> AuditEntry {
         tool: format!("tool_{}", number % 3),
         outcome: outcome.to_owned(),
         principal: if number.is_multiple_of(5) { "mira" } else { "ada" }.to_owned(),
-        org: Some("studio".to_owned()),
+        org: Some(if number.is_multiple_of(11) { "lab" } else { "studio" }.to_owned()),
+        client_id: format!("client {}", number % 9),
+        approver: number.is_multiple_of(13).then(|| ApproverRecord {
+            id: if number.is_multiple_of(2) { "grace" } else { "größe" }.to_owned(),
+            org: None,
+            via: "token".to_owned(),
+        }),
+        edits: if number.is_multiple_of(26) { vec![edit()] } else { Vec::new() },
         ..entry(&format!("s{}", number % 7), &format!("call {number}"))
     }
+}
+
+fn edit() -> ArgumentEdit {
+    ArgumentEdit { path: "/to".to_owned(), from: Some("ada".into()), to: Some("(hidden)".into()) }
 }
 
 async fn with_entries<F: StoreFixture>(count: u64) -> F {
@@ -85,6 +96,14 @@ fn filters() -> Vec<AuditFilter> {
         AuditFilter { principal: principal("nobody"), ..none.clone() },
         AuditFilter { from: Some(NOW + 500_000), ..none.clone() },
         AuditFilter { until: Some(NOW + 20_000), ..none.clone() },
+        AuditFilter { org: text("lab"), ..none.clone() },
+        AuditFilter { client: text("client 4"), ..none.clone() },
+        AuditFilter { client: text("client 4"), org: text("lab"), tool: text("tool_0"), ..none.clone() },
+        AuditFilter { approver: text("grace"), ..none.clone() },
+        AuditFilter { approver: text("größe"), client: text("client 4"), ..none.clone() },
+        AuditFilter { approver: text("nobody"), ..none.clone() },
+        AuditFilter { edited: true, ..none.clone() },
+        AuditFilter { edited: true, tool: text("tool_1"), from: Some(NOW + 100_000), ..none.clone() },
         AuditFilter { from: Some(NOW + 100_000), until: Some(NOW + 130_000), tool: text("tool_1"), ..none },
     ]
 }

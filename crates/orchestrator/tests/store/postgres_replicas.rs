@@ -149,6 +149,64 @@ async fn a_claim_renews_an_expired_lease() {
     assert_eq!(b.store.claim(call).await, Ok(ClaimOutcome::Running));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_200_calls_to_two_processes_exactly_the_rate_limit_runs() {
+    let (database, a, b) = two_processes().await;
+    let stores = [Arc::clone(&a.store), Arc::clone(&b.store)];
+    assert_eq!(crate::rate_rules::claim_at_once(&stores, 200, 50).await, 50);
+    let client = database.client().await;
+    assert!(holds(&client, "SELECT count(*) = 50 FROM rate", &[]).await, "only a limit's calls are kept");
+}
+
+#[tokio::test]
+async fn an_execution_is_examined_by_a_sweep_once() {
+    let (database, a, _b) = two_processes().await;
+    for number in 0..130 {
+        run(&*a.store, idempotent("s", &format!("call {number}"))).await;
+    }
+    let client = database.client().await;
+    let examined = async |before: i64| -> i64 {
+        let sql = "SELECT forget_executions(100, $1, 1000)";
+        client.query_one(sql, &[&before]).await.unwrap().get(0)
+    };
+    assert_eq!(examined(NOW - 1).await, 0);
+    assert_eq!(examined(NOW).await, 130);
+    assert!(holds(&client, "SELECT count(*) = 100 FROM execution", &[]).await);
+    assert_eq!([examined(NOW).await, examined(NOW + 1).await], [0, 0]);
+    for number in 0..10 {
+        run(&*a.store, Claim { now: NOW + DAY, ..idempotent("s", &format!("later {number}")) }).await;
+    }
+    // The oldest of the first hundred are forgotten with the next that become old.
+    assert_eq!(examined(NOW + DAY).await, 10);
+    let oldest =
+        "SELECT count(*) = 100 AND min(claimed_at) = $1 AND count(*) FILTER (WHERE id LIKE 'later%') = 10
+        FROM execution";
+    assert!(holds(&client, oldest, &[&NOW]).await);
+}
+
+#[tokio::test]
+async fn the_sessions_of_a_toolset_are_found_by_an_index() {
+    let (database, a, _b) = two_processes().await;
+    let client = database.client().await;
+    // As a server of the version before stores them.
+    let insert = "INSERT INTO session (id, record, turn, standing, expires_at, revision)
+        SELECT 'copy ' || n, replace(record, $1, '1.0.copy' || n % 50), 0, 'active', expires_at, 0
+        FROM session, generate_series(1, 5000) n WHERE id = 's'";
+    client.execute(insert, &[&session("s").toolset]).await.unwrap();
+    client.batch_execute("ANALYZE session").await.unwrap();
+    let scanned = "SELECT coalesce(sum(seq_tup_read), 0)::bigint FROM pg_stat_user_tables
+        WHERE schemaname = $1 AND relname = 'session'";
+    let uses = "SELECT coalesce(sum(idx_scan), 0)::bigint >= $2 FROM pg_stat_user_indexes
+        WHERE schemaname = $1 AND indexrelname = 'session_toolset'";
+    client.execute("SELECT pg_stat_force_next_flush()", &[]).await.unwrap();
+    let before: i64 = client.query_one(scanned, &[&database.schema]).await.unwrap().get(0);
+    assert_eq!(a.store.is_toolset_in_use("1.0.copy7").await, Ok(true));
+    assert_eq!(a.store.is_toolset_in_use("1.0.copy").await, Ok(false));
+    until(async || holds(&client, uses, &[&database.schema, &2_i64]).await).await;
+    let after: i64 = client.query_one(scanned, &[&database.schema]).await.unwrap().get(0);
+    assert_eq!(after, before, "no session was read by a sequential scan");
+}
+
 #[tokio::test]
 async fn dead_instances_are_deleted() {
     let (database, a, b) = two_processes().await;

@@ -77,9 +77,11 @@ pub fn claim(session: &str, execution: &str) -> Claim {
         digest: [7; 32],
         idempotent: false,
         charges: Vec::new(),
+        rates: Vec::new(),
         confirmation: None,
         now: NOW,
         durability: Durability::Committed,
+        lease: None,
     }
 }
 
@@ -188,6 +190,8 @@ pub fn confirmation(id: &str, session: &str, execution: &str) -> ConfirmationRec
         expires_at: NOW + HOUR,
         status: ConfirmationStatus::Pending,
         decided_by: None,
+        approver: None,
+        edits: Vec::new(),
         reason: None,
         roles: None,
     }
@@ -195,9 +199,10 @@ pub fn confirmation(id: &str, session: &str, execution: &str) -> ConfirmationRec
 
 pub fn approve(by: &str) -> Decision {
     Decision::Approve {
-        by: by.to_owned(),
+        by: by.into(),
         args: json!({"to": "ada@example.org", "copies": 1}),
         redacted_args: None,
+        edits: Vec::new(),
         roles: None,
     }
 }

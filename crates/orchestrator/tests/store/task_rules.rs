@@ -10,7 +10,7 @@ use toolwright_orchestrator::store::{
 
 use crate::support::{DAY, HOUR, NOW, Restart, StoreFixture, envelope, session, with_session};
 
-fn task(id: &str, session: &str) -> TaskRecord {
+pub fn task(id: &str, session: &str) -> TaskRecord {
     TaskRecord {
         id: id.to_owned(),
         session: session.to_owned(),

@@ -62,9 +62,9 @@ impl Filters {
             outcome: self.outcome.clone(),
             session: self.session.clone(),
             principal: own.or_else(|| self.principal.as_deref().map(principal_key)),
-            execution: None,
             from: self.since.as_deref().and_then(|since| period_start(request, since)),
             until: None,
+            ..AuditFilter::default()
         }
     }
 

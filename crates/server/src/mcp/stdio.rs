@@ -13,9 +13,9 @@ use super::handler::{Handler, StdioSession};
 use super::state::McpState;
 use super::stdio_transport::StdioTransport;
 use crate::auth::local_principal;
+use crate::maintenance::maintain;
 use crate::options::DEFAULT_TURN_IDLE;
 use crate::request::new_session;
-use crate::server::maintain;
 use crate::session_prompt::Prompts;
 
 /// The orchestrator, session and limits that an MCP host is served with.

@@ -86,9 +86,9 @@ pub(crate) fn filter(
         outcome: text(outcome),
         session: text(session),
         principal,
-        execution: None,
         from: time("from", from)?,
         until: time("until", until)?,
+        ..AuditFilter::default()
     })
 }
 

@@ -2,6 +2,7 @@
 //! JSON.
 
 pub(crate) mod audience;
+pub(crate) mod audit;
 pub(crate) mod blocks;
 pub(crate) mod call_history;
 pub(crate) mod calls;

@@ -1,19 +1,16 @@
-//! Counters, the audit log, liveness and readiness.
+//! Counters, liveness and readiness.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolwright_orchestrator::store::{AuditRow, Backend};
+use toolwright_orchestrator::store::Backend;
 
 use crate::body;
 use crate::json;
 use crate::problem::{Kind, Problem};
-use crate::query::number;
 use crate::request::{ApiRequest, ApiResult};
 
-/// Audit entries in one response.
-const MAX_ENTRIES: u64 = 1000;
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 pub(crate) async fn metrics(request: ApiRequest<'_>) -> ApiResult {
@@ -30,23 +27,6 @@ pub(crate) async fn metrics(request: ApiRequest<'_>) -> ApiResult {
             "connections": counters.connections.load(Ordering::Relaxed),
         },
     })))
-}
-
-pub(crate) async fn audit(request: ApiRequest<'_>) -> ApiResult {
-    let [after, limit] = request.query(["after", "limit"])?;
-    let after = number("after", after.as_deref(), 0, i64::MAX as u64)?;
-    let limit = number("limit", limit.as_deref(), 100, MAX_ENTRIES)?;
-    let rows = request.app.orchestrator.store().audit_rows(after, limit as usize).await?;
-    let next = rows.last().map_or(after, |row| row.number);
-    let entries: Vec<Value> = rows.iter().map(to_json).collect();
-    Ok(json::response(&json!({ "entries": entries, "next": next })))
-}
-
-/// The entry, with its position in the hash chain.
-fn to_json(row: &AuditRow) -> Value {
-    let entry: Value = serde_json::from_str(&row.entry).unwrap_or(Value::Null);
-    json!({ "number": row.number, "chain": row.chain, "position": row.position, "previous": row.previous,
-        "hash": row.hash, "entry": entry })
 }
 
 pub(crate) async fn healthy(_: ApiRequest<'_>) -> ApiResult {

@@ -33,7 +33,6 @@ pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
     let app = Arc::clone(request.app);
     tokio::spawn(async move {
         send_events(&app, &session.id, &events, deliveries).await;
-        // Another stream of the session may have attached its client meanwhile.
         app.orchestrator.detach_client(&session.id, &client);
     });
     let response = body::stream("text/event-stream", chunks);

@@ -99,6 +99,41 @@ async fn all_calls_are_in_the_audit_log() {
 }
 
 #[tokio::test]
+async fn the_audit_log_is_searched_by_who_did_what() {
+    let server = TestServer::start().await;
+    let mira = server.client_with_key("mira", &[]);
+    let grace = server.client_with_key("grace", &["admin"]);
+    mira.call("echo", json!({ "args": { "message": "hi" } })).await;
+    let asked = mira.call("send", json!({ "args": { "to": "ada", "password": "hunter2" } })).await;
+    let id =
+        asked["error"]["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap().to_owned();
+    let edited = json!({ "args": { "to": "jon", "password": "hunter2" } });
+    grace.post(&format!("/v1/confirmations/{id}/approve"), edited).await.expect(200);
+    grace.call("write", json!({ "args": {} })).await;
+
+    let search = async |query: &str| {
+        let page = grace.get(&format!("/v1/audit?{query}")).await.expect(200);
+        let event = |row: &serde_json::Value| row["entry"]["event"].as_str().unwrap().to_owned();
+        page["entries"].as_array().unwrap().iter().map(event).collect::<Vec<_>>()
+    };
+    assert_eq!(search("principal=mira&org=studio").await, ["called", "approved", "refused", "called"]);
+    assert_eq!(search("client=grace").await, ["called"]);
+    assert_eq!(search("org=studio&tool=send").await, ["called", "approved", "refused"]);
+    assert_eq!(search("approver=grace").await, ["called", "approved"]);
+    assert_eq!(search("approver=grace&event=approved&edited=true").await, ["approved"]);
+    assert_eq!(search("approver=nobody").await, [""; 0]);
+    assert_eq!(search("until=1").await, [""; 0]);
+    let newest = grace.get("/v1/audit?approver=grace&limit=1").await.expect(200);
+    let entry = &newest["entries"][0]["entry"];
+    assert_eq!(entry["edits"], json!([{ "path": "/to", "from": "ada", "to": "jon" }]));
+    assert_eq!(entry["approver"], json!({ "id": "grace", "org": "studio", "via": "transport" }));
+    let next = format!("approver=grace&before={}", newest["next"]);
+    assert_eq!(search(&next).await, ["approved"]);
+    grace.get("/v1/audit?approver=grace&after=1").await.problem(400, "`before`");
+    grace.get("/v1/audit?edited=yes").await.problem(400, "`edited`");
+}
+
+#[tokio::test]
 async fn invalid_bodies_get_an_explanation() {
     let server = TestServer::start().await;
     let request = async |body: &str| server.client.request("POST", "/v1/tools/echo/call", body).await;

@@ -41,6 +41,34 @@ async fn a_session_is_created_read_and_ended() {
 }
 
 #[tokio::test]
+async fn all_event_streams_of_a_session_receive_its_events() {
+    let server = TestServer::start().await;
+    let session = server.session("text").await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let stream = server.client.send("GET", &format!("/v1/sessions/{session}/events"), "").await;
+        let mut lines = BufReader::new(stream).lines();
+        while lines.next_line().await.unwrap().unwrap() != "\u{3a} still here" {}
+        streams.push(lines);
+    }
+    // A stream that has ended silences no other.
+    drop(streams.remove(1));
+    let text = json!({ "type": "toast", "text": "hello" });
+    server
+        .client
+        .call("write", json!({ "sessionId": session, "args": { "progress": [0.5], "send": text } }))
+        .await;
+    for lines in &mut streams {
+        let mut events = Vec::new();
+        while events.len() < 2 {
+            let line = lines.next_line().await.unwrap().expect("the stream goes on");
+            events.extend(line.strip_prefix("event: ").map(str::to_owned));
+        }
+        assert_eq!(events, ["progress", "message"]);
+    }
+}
+
+#[tokio::test]
 async fn events_of_a_session_are_streamed() {
     let mut server = TestServer::start().await;
     let session = server.session("text").await;

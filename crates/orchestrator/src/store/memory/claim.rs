@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Memory;
 use super::evicted::{EvictedExecution, id_hash};
 use super::session_entry::{Execution, ExecutionStage, SessionEntry};
+use super::{Memory, lock};
 use crate::store::journal::{Change, Deletion, Journal, PendingWrite};
+use crate::store::rate_windows::{RateCharge, RateExceeded};
 use crate::store::records::{Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Durability};
 use crate::store::{Error, Result};
 
@@ -59,8 +60,12 @@ impl<J: Journal> Memory<J> {
             let outcome = ClaimOutcome::OverBudget { meter: charge.meter.to_owned(), spent };
             return Ok(ClaimDecision::Decided(outcome));
         }
+        if let Some(exceeded) = self.count_call(&claim.rates, claim.now) {
+            return Ok(ClaimDecision::Decided(ClaimOutcome::RateLimited(exceeded)));
+        }
         let approval = claim.confirmation.as_ref().and_then(|id| self.use_approval(id, claim));
         if claim.confirmation.is_some() && approval.is_none() {
+            self.refund_call(&claim.rates, claim.now);
             return Ok(ClaimDecision::Decided(ClaimOutcome::Unapproved));
         }
         if !claim.charges.is_empty() {
@@ -103,6 +108,21 @@ impl<J: Journal> Memory<J> {
         ClaimDecision::New(written, new)
     }
 
+    /// Counts a call for these rate limits, unless one of them is used up.
+    pub(super) fn count_call(&self, rates: &[RateCharge], now: i64) -> Option<RateExceeded> {
+        // Most calls have none.
+        if rates.is_empty() {
+            return None;
+        }
+        lock(&self.rates).spend(rates, now).err()
+    }
+
+    fn refund_call(&self, rates: &[RateCharge], at: i64) {
+        if !rates.is_empty() {
+            lock(&self.rates).refund(rates, at);
+        }
+    }
+
     fn use_approval(&self, id: &str, claim: &Claim) -> Option<Approval> {
         let mut confirmations = self.confirmations();
         let approved = confirmations.get(id).filter(|approval| approval.approves(claim)).cloned()?;
@@ -132,6 +152,7 @@ impl<J: Journal> NewClaim<'_, J> {
             return;
         };
         entry.executions.remove(&*self.claim.execution);
+        self.memory.refund_call(&self.claim.rates, self.claim.now);
         self.memory.delete(Deletion { executions: vec![self.number], ..Deletion::default() });
         if !self.claim.charges.is_empty() {
             let is_same_turn = turn == entry.record.turn;

@@ -12,6 +12,7 @@ use super::session_entry::{ExecutionStage, SessionEntry};
 use super::{Memory, lock};
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::journal::{AuditText, CallRow, Change, Deletion, Journal, LostChanges};
+use crate::store::rate_windows::{RateCharge, RateExceeded};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
     Durability, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery, PendingScope, SessionPage,
@@ -117,6 +118,10 @@ impl<J: Journal> Backend for Memory<J> {
                 _ => {}
             }
         }
+    }
+
+    async fn spend_rates(&self, rates: &[RateCharge], now: i64) -> Result<Option<RateExceeded>> {
+        Ok(self.count_call(rates, now))
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<SettleOutcome> {

@@ -33,6 +33,7 @@ use volatile_journal::VolatileJournal;
 
 use super::Result;
 use super::journal::Journal;
+use super::rate_windows::RateWindows;
 use super::records::{
     BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, SessionRecord, ToolsetInfo,
 };
@@ -50,6 +51,7 @@ pub struct Memory<J = VolatileJournal> {
     blocks: Mutex<Blocks>,
     toolsets: Mutex<ToolsetTable>,
     tasks: Mutex<TaskTable>,
+    rates: Mutex<RateWindows>,
     /// The conversation logs that have a writer, by session.
     open_logs: Mutex<HashMap<String, OpenLog>>,
     /// `None`: all envelopes stay in memory.
@@ -91,6 +93,7 @@ impl<J: Journal> Memory<J> {
             blocks: Mutex::default(),
             toolsets: Mutex::default(),
             tasks: Mutex::default(),
+            rates: Mutex::default(),
             open_logs: Mutex::default(),
             envelope_cache: cache_bytes.map(|bytes| Mutex::new(EnvelopeCache::new(bytes))),
             next_execution: AtomicU64::new(1),

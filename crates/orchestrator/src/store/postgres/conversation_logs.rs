@@ -38,7 +38,7 @@ const WRITER: &str =
 impl ConversationLog for Postgres {
     async fn open_log(&self, session: &str, writer: &str) -> Result<LogOpening> {
         loop {
-            let parameters: Parameters<'_> = &[&key(session), &key(writer), &self.instance];
+            let parameters: Parameters<'_> = &[&key(session), &key(writer), &self.lease.epoch().owner];
             let rows = self.pool.query(OPEN, parameters).await?;
             if let Some(row) = rows.first() {
                 return Ok(LogOpening::Opened { end: get::<i64>(row, "last")?.cast_unsigned() });
@@ -54,7 +54,7 @@ impl ConversationLog for Postgres {
     }
 
     async fn take_log(&self, session: &str, writer: &str) -> Result<u64> {
-        let rows = self.pool.query(TAKE, &[&key(session), &key(writer), &self.instance]).await?;
+        let rows = self.pool.query(TAKE, &[&key(session), &key(writer), &self.lease.epoch().owner]).await?;
         let row = rows.first().ok_or_else(|| Error::NoSession(session.to_owned()))?;
         get::<i64>(row, "last").map(i64::cast_unsigned)
     }

@@ -1,5 +1,6 @@
 //! The background task of the store: renews the lease, and cleans up after lost connections.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -7,22 +8,31 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use toolwright_postgres::{Error, Parameters, Pool};
 
+use super::lease::Lease;
 use super::postgres_rows::get;
 use super::statements;
+use crate::store::records::Durability;
 
 /// A change that a lost connection may have left in the database. Ids are keys.
 #[derive(Debug)]
 pub(super) enum Cleanup {
     /// A claim whose reply was lost, so that its caller does not run it: released if it was stored.
-    Unclaim { session: String, execution: String, confirmation: Option<String>, attempt: i64 },
+    TakeBackClaim {
+        session: String,
+        execution: String,
+        confirmation: Option<String>,
+        /// The keys of its rate limits.
+        rates: Vec<String>,
+        owner: String,
+        attempt: i64,
+    },
     /// An execution has run, and its settlement could not be recorded: the same as if this process had died.
     Abandon { session: String, execution: String },
 }
 
 pub(super) struct Maintenance {
     pub(super) pool: Pool,
-    pub(super) instance: String,
-    pub(super) lease: Duration,
+    pub(super) lease: Arc<Lease>,
     /// How long a statement whose reply was lost may still run in the server.
     pub(super) max_statement_age: Duration,
     pub(super) cleanups: mpsc::UnboundedReceiver<Cleanup>,
@@ -34,7 +44,7 @@ impl Maintenance {
     /// Runs until the store is closed or dropped, and then ends the lease.
     pub(super) async fn run(mut self) {
         let mut pending = Vec::new();
-        let mut ticks = interval((self.lease / 3).max(Duration::from_millis(10)));
+        let mut ticks = interval((self.lease.length() / 3).max(Duration::from_millis(10)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -52,14 +62,13 @@ impl Maintenance {
             pending.push((cleanup, Instant::now()));
         }
         self.clean_up(&mut pending).await;
-        if let Err(error) = self.pool.query(statements::END_LEASE, &[&self.instance]).await {
+        if let Err(error) = self.pool.query(statements::END_LEASE, &[&self.lease.instance()]).await {
             tracing::warn!(%error, "could not end the store's lease; it expires automatically");
         }
     }
 
     async fn renew_lease(&self) {
-        let parameters: Parameters<'_> = &[&self.instance, &milliseconds(self.lease)];
-        if let Err(error) = self.pool.query(statements::RENEW_LEASE, parameters).await {
+        if let Err(error) = self.lease.keep(&self.pool, Durability::Relaxed).await {
             tracing::warn!(%error, "could not renew the store's lease");
         }
     }
@@ -83,13 +92,13 @@ impl Maintenance {
     /// False if the claim is not in the database, but may still arrive.
     async fn run_cleanup(&self, cleanup: &Cleanup) -> Result<bool, Error> {
         match cleanup {
-            Cleanup::Unclaim { session, execution, confirmation, attempt } => {
-                let parameters: Parameters<'_> = &[session, execution, confirmation, &self.instance, attempt];
-                let rows = self.pool.query(statements::UNCLAIM, parameters).await?;
+            Cleanup::TakeBackClaim { session, execution, confirmation, rates, owner, attempt } => {
+                let parameters: Parameters<'_> = &[session, execution, confirmation, rates, owner, attempt];
+                let rows = self.pool.query(statements::TAKE_BACK_CLAIM, parameters).await?;
                 Ok(rows.first().is_some_and(|row| get(row, "is_done").unwrap_or(false)))
             }
             Cleanup::Abandon { session, execution } => {
-                self.pool.query(statements::ABANDON, &[session, execution, &self.instance]).await?;
+                self.pool.query(statements::ABANDON, &[session, execution, &self.lease.instance()]).await?;
                 Ok(true)
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! - **Claims** are decided by a function in the database (`migrations/`), in one round trip.
 //! - **Owners** are instances with a lease, which a background task renews by the database's clock. An instance whose
-//!   lease has expired or ended owns nothing. It may still settle: the first settlement wins.
+//!   lease has expired or ended owns nothing: it begins a new epoch. It may still settle what nobody has taken over.
 //! - **Committed** is `synchronous_commit = on`, relaxed is `off`.
 //! - **The audit** is one chain for each instance, written in order by one task. If the server loses relaxed rows in
 //!   a crash, the instance starts a new chain. The first rows of a chain register it in the same transaction, so that
@@ -14,6 +14,7 @@
 //! connections.
 
 mod conversation_logs;
+mod lease;
 mod maintenance;
 mod postgres_audit;
 mod postgres_backend;
@@ -24,7 +25,7 @@ mod settlement_writer;
 mod statements;
 
 use std::sync::atomic::AtomicI64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -32,7 +33,8 @@ use tokio::task::JoinHandle;
 use toolwright_postgres::{Address, Pool, Settings, migrate};
 use toolwright_registry::hex;
 
-use self::maintenance::{Cleanup, Maintenance, milliseconds};
+use self::lease::Lease;
+use self::maintenance::{Cleanup, Maintenance};
 pub use self::read_only::ReadOnly;
 use self::settlement_writer::{SettlementWriter, WriteRequest};
 use super::{Error, Result};
@@ -49,6 +51,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007.sql"),
     include_str!("migrations/0008.sql"),
     include_str!("migrations/0009.sql"),
+    include_str!("migrations/0010.sql"),
 ];
 
 /// How many settlements may wait for the writer before callers wait to add theirs.
@@ -105,8 +108,7 @@ impl From<toolwright_postgres::Error> for Error {
 #[derive(Debug)]
 pub struct Postgres {
     pool: Pool,
-    instance: String,
-    lease_ms: i64,
+    lease: Arc<Lease>,
     attempts: AtomicI64,
     writes: mpsc::Sender<WriteRequest>,
     cleanups: mpsc::UnboundedSender<Cleanup>,
@@ -122,20 +124,17 @@ impl Postgres {
         let mut connection = pool.get().await?;
         migrate(&mut connection, &options.schema, MIGRATIONS).await?;
         let instance = hex(&ids::random::<16>());
-        let lease_ms = milliseconds(options.lease);
-        connection.query(statements::FLUSH, &[&instance, &lease_ms]).await?;
         drop(connection);
+        let lease = Arc::new(Lease::take(instance.clone(), options.lease, &pool).await?);
 
         let (closing, closed) = watch::channel(false);
         let (cleanups, pending_cleanups) = mpsc::unbounded_channel();
         let (writes, requests) = mpsc::channel(WRITE_QUEUE_LENGTH);
         let own_pool = || Pool::new(&address, &settings, 1);
-        let writer =
-            SettlementWriter::new(own_pool()?, instance.clone(), cleanups.clone(), options.settle_timeout);
+        let writer = SettlementWriter::new(own_pool()?, instance, cleanups.clone(), options.settle_timeout);
         let maintenance = Maintenance {
             pool: own_pool()?,
-            instance: instance.clone(),
-            lease: options.lease,
+            lease: Arc::clone(&lease),
             max_statement_age: options.statement_timeout * 2,
             cleanups: pending_cleanups,
             closing: closed.clone(),
@@ -143,8 +142,7 @@ impl Postgres {
         };
         let store = Self {
             pool,
-            instance,
-            lease_ms,
+            lease,
             attempts: AtomicI64::new(0),
             writes,
             cleanups,
@@ -162,7 +160,17 @@ impl Postgres {
 
     /// The name of this instance: of its lease, and of its audit chain.
     pub fn instance(&self) -> &str {
-        &self.instance
+        self.lease.instance()
+    }
+
+    /// The number of its lease: a claim of this epoch is its own while [`Self::holds_lease`] of it is true.
+    pub fn lease(&self) -> u64 {
+        self.lease.epoch().number
+    }
+
+    /// Whether the lease with this number has not expired.
+    pub async fn holds_lease(&self, lease: u64) -> bool {
+        self.lease.holds(lease, &self.pool).await
     }
 
     /// Records the queued settlements and ends the lease, so that other instances need not wait for it to expire. Later

@@ -21,7 +21,8 @@ macro_rules! page {
     ($condition:literal) => {
         concat!(
             "WITH scanned AS MATERIALIZED (
-                SELECT number, at, event, session, execution, tool, outcome, principal FROM audit
+                SELECT number, at, event, session, execution, tool, outcome, principal, org, client, approver, edited
+                FROM audit
                 WHERE number < $1 AND number >= $2 AND ",
             $condition,
             " ORDER BY number DESC LIMIT $4
@@ -33,6 +34,8 @@ macro_rules! page {
                     AND ($9::text IS NULL OR session = $9) AND ($10::text IS NULL OR principal = $10)
                     AND ($11::bigint IS NULL OR at >= $11) AND ($12::bigint IS NULL OR at < $12)
                     AND (NOT $13 OR event = ANY ($8))
+                    AND ($15::text IS NULL OR org = $15) AND ($16::text IS NULL OR client = $16)
+                    AND ($17::text IS NULL OR approver = $17) AND (NOT $18 OR edited)
                 ORDER BY number DESC LIMIT $14
             ), bounds AS (SELECT min(number) AS first, count(*) AS scanned FROM scanned)
             SELECT bounds.first, bounds.scanned, page.number, page.entry FROM bounds LEFT JOIN (
@@ -46,6 +49,10 @@ const ALL: &str = page!("$3::text IS NULL");
 const OF_SESSION: &str = page!("session = $3");
 const OF_PRINCIPAL: &str = page!("principal = $3");
 const OF_TOOL: &str = page!("tool = $3");
+const OF_APPROVER: &str = page!("approver = $3");
+const EDITED: &str = page!("edited AND $3::text IS NOT NULL");
+const OF_CLIENT: &str = page!("client = $3");
+const OF_ORG: &str = page!("org = $3");
 const ERRORS: &str = page!(
     "outcome <> 'ok' AND event IN ('called', 'refused', 'replayed', 'described') AND $3::text IS NOT NULL"
 );
@@ -65,6 +72,10 @@ pub(super) fn fields(entry: &AuditEntry) -> String {
         "tool": key(&entry.tool),
         "outcome": key(&entry.outcome),
         "principal": entry.principal_key().map(|principal| key(&principal).into_owned()),
+        "org": entry.org.as_deref().map(key),
+        "client": key(&entry.client_id),
+        "approver": entry.approver.as_ref().map(|approver| key(&approver.id)),
+        "edited": entry.is_edited(),
     })
     .to_string()
 }
@@ -75,17 +86,26 @@ pub(super) async fn read(connection: &mut Connection, query: &AuditQuery) -> Res
         return read_execution(connection, query, session, execution, before).await;
     }
     let AuditFilter { calls_only, event, tool, outcome, session, principal, from, until, .. } = &query.filter;
+    let AuditFilter { org, client, approver, edited, .. } = &query.filter;
     let text = |value: &Option<String>| value.as_ref().map(|value| key(value).into_owned());
     let [event, tool, outcome] = [event, tool, outcome].map(text);
     let [session, principal] = [session, principal].map(text);
+    let [org, client, approver] = [org, client, approver].map(text);
     let is_error = outcome.as_ref().is_some_and(|outcome| outcome != "ok");
-    let (statement, condition) = match (&session, &principal, &tool) {
-        (Some(_), _, _) => (OF_SESSION, session.clone()),
-        (None, Some(_), _) => (OF_PRINCIPAL, principal.clone()),
-        (None, None, _) if is_error => (ERRORS, Some(ANY_ERROR.to_owned())),
-        (None, None, Some(_)) => (OF_TOOL, tool.clone()),
-        (None, None, None) => (ALL, None),
-    };
+    // The most selective condition first.
+    let is_given = |given: bool| given.then(|| ANY_ERROR.to_owned());
+    let conditions = [
+        (OF_SESSION, session.clone()),
+        (OF_APPROVER, approver.clone()),
+        (EDITED, is_given(*edited)),
+        (OF_PRINCIPAL, principal.clone()),
+        (OF_CLIENT, client.clone()),
+        (ERRORS, is_given(is_error)),
+        (OF_TOOL, tool.clone()),
+        (OF_ORG, org.clone()),
+    ];
+    let given = conditions.into_iter().find(|(_, condition)| condition.is_some());
+    let (statement, condition) = given.unwrap_or((ALL, None));
     let first = match from {
         // A row of an earlier number has begun earlier.
         Some(from) => number_at(connection, *from, -SLACK).await?,
@@ -103,7 +123,7 @@ pub(super) async fn read(connection: &mut Connection, query: &AuditQuery) -> Res
     let calls = crate::store::CALL_EVENTS.as_slice();
     let parameters: Parameters<'_> = &[
         &before, &first, &condition, &scanned, &event, &tool, &outcome, &calls, &session, &principal, from,
-        until, calls_only, &limit,
+        until, calls_only, &limit, &org, &client, &approver, edited,
     ];
     let found = connection.query(statement, parameters).await?;
     to_page(&found, query.limit, scanned)

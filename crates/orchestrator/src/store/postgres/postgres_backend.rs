@@ -16,6 +16,7 @@ use super::postgres_rows::{
 use super::settlement_writer::{SettlementRow, WriteRequest};
 use super::{Postgres, postgres_audit, postgres_tasks, statements};
 use crate::store::audit_query::{AuditPage, AuditQuery};
+use crate::store::rate_windows::{RateCharge, RateExceeded};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, Durability,
     ExecutionRecord, MinuteRecord, PendingQuery, PendingScope, SessionPage, SessionQuery, SessionRecord,
@@ -71,47 +72,30 @@ impl Backend for Postgres {
     }
 
     async fn execution(&self, session: &str, execution: &str) -> Result<Option<ExecutionRecord>> {
-        let ids: Parameters<'_> = &[&key(session), &key(execution), &self.instance];
+        let ids: Parameters<'_> = &[&key(session), &key(execution), &self.lease.epoch().owner];
         self.pool.query(statements::EXECUTION, ids).await?.first().map(rows::execution).transpose()
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimOutcome> {
-        let (session, execution) = (key(&claim.session), key(&claim.execution));
-        let confirmation = claim.confirmation.as_deref().map(key);
-        let charges = (!claim.charges.is_empty()).then(|| json(&claim.charges)).transpose()?;
-        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
-        let parameters: Parameters<'_> = &[
-            &session,
-            &execution,
-            &key(&claim.tool),
-            &key(&claim.tool_version),
-            &claim.digest.as_slice(),
-            &claim.idempotent,
-            &charges,
-            &confirmation,
-            &claim.now,
-            &self.instance,
-            &self.lease_ms,
-            &attempt,
-            &(claim.durability == Durability::Relaxed),
-        ];
-        let mut connection = self.pool.get().await?;
-        let unanswered = UnansweredClaim {
-            cleanups: &self.cleanups,
-            cleanup: Some(Cleanup::Unclaim {
-                session: session.clone().into_owned(),
-                execution: execution.clone().into_owned(),
-                confirmation: confirmation.clone().map(std::borrow::Cow::into_owned),
-                attempt,
-            }),
-        };
-        let reply = connection.query(statements::CLAIM, parameters).await;
-        if !matches!(reply, Err(PostgresError::NoReply(_))) {
-            unanswered.mark_delivered();
+        loop {
+            let epoch = self.lease.epoch();
+            if claim.lease.is_some_and(|lease| lease != epoch.number) {
+                return Ok(ClaimOutcome::LeaseExpired);
+            }
+            let outcome = self.claim_as(&claim, &epoch.owner).await?;
+            if outcome != ClaimOutcome::LeaseExpired {
+                return Ok(outcome);
+            }
+            // Begins the next epoch.
+            self.lease.keep(&self.pool, Durability::Relaxed).await?;
         }
-        let rows = reply?;
-        let row = rows.first().ok_or_else(|| Error::Corrupt("a claim returned no row".to_owned()))?;
-        rows::claim_outcome(row)?.ok_or(Error::NoSession(claim.session))
+    }
+
+    async fn spend_rates(&self, rates: &[RateCharge], now: i64) -> Result<Option<RateExceeded>> {
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
+        let parameters: Parameters<'_> = &[&json(&rates)?, &now, &self.lease.epoch().owner, &attempt];
+        let rows = self.pool.query(statements::SPEND_RATES, parameters).await?;
+        rows.first().map_or(Ok(None), rows::rate_exceeded)
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<SettleOutcome> {
@@ -125,7 +109,7 @@ impl Backend for Postgres {
     }
 
     async fn release(&self, session: &str, execution: &str) -> Result<()> {
-        let ids: Parameters<'_> = &[&key(session), &key(execution), &self.instance];
+        let ids: Parameters<'_> = &[&key(session), &key(execution), &self.lease.instance()];
         Ok(self.pool.query(statements::RELEASE, ids).await.map(drop)?)
     }
 
@@ -268,6 +252,7 @@ impl Backend for Postgres {
         while count(&connection.query(statements::DELETE_EXECUTIONS, executions).await?)? >= DELETE_BATCH {}
         connection.query(statements::DELETE_CONFIRMATIONS, &[&before]).await?;
         connection.query(statements::DELETE_BLOCKS, &[&now]).await?;
+        connection.query(statements::DELETE_RATES, &[&now]).await?;
         connection.query(postgres_tasks::DELETE_OLD, &[&before]).await?;
         let sessions = count(&connection.query(statements::EXPIRE_SESSIONS, &[&now]).await?)?;
         let expired = connection.query(statements::EXPIRE_CONFIRMATIONS, &[&now]).await?;
@@ -331,7 +316,8 @@ impl Backend for Postgres {
     }
 
     async fn flush(&self) -> Result<()> {
-        Ok(self.pool.query(statements::FLUSH, &[&self.instance, &self.lease_ms]).await.map(drop)?)
+        // A synchronous commit flushes all earlier ones.
+        self.lease.keep(&self.pool, Durability::Committed).await
     }
 
     async fn test_write(&self) -> Result<()> {
@@ -341,6 +327,63 @@ impl Backend for Postgres {
 }
 
 impl Postgres {
+    /// Claims in the name of an owner.
+    async fn claim_as(&self, claim: &Claim, owner: &str) -> Result<ClaimOutcome> {
+        let (session, execution) = (key(&claim.session), key(&claim.execution));
+        let confirmation = claim.confirmation.as_deref().map(key);
+        let charges = (!claim.charges.is_empty()).then(|| json(&claim.charges)).transpose()?;
+        let rates = (!claim.rates.is_empty()).then(|| json(&claim.rates)).transpose()?;
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
+        let parameters: Parameters<'_> = &[
+            &session,
+            &execution,
+            &key(&claim.tool),
+            &key(&claim.tool_version),
+            &claim.digest.as_slice(),
+            &claim.idempotent,
+            &charges,
+            &rates,
+            &confirmation,
+            &claim.now,
+            &owner,
+            &attempt,
+            &(claim.durability == Durability::Relaxed),
+        ];
+        let mut connection = self.pool.get().await?;
+        let unanswered = UnansweredClaim {
+            cleanups: &self.cleanups,
+            cleanup: Some(Cleanup::TakeBackClaim {
+                session: session.clone().into_owned(),
+                execution: execution.clone().into_owned(),
+                confirmation: confirmation.clone().map(std::borrow::Cow::into_owned),
+                rates: claim.rates.iter().map(|rate| rate.key.clone()).collect(),
+                owner: owner.to_owned(),
+                attempt,
+            }),
+        };
+        let reply = connection.query(statements::CLAIM, parameters).await;
+        if !matches!(reply, Err(PostgresError::NoReply(_))) {
+            unanswered.mark_delivered();
+        }
+        let rows = reply?;
+        let row = rows.first().ok_or_else(|| Error::Corrupt("a claim returned no row".to_owned()))?;
+        rows::claim_outcome(row)?.ok_or_else(|| Error::NoSession(claim.session.clone()))
+    }
+
+    /// Takes back a claim of this process whose handler has not started, with all that it has spent. Does nothing if
+    /// another process has taken it over.
+    pub async fn take_back(&self, claim: &Claim) -> Result<()> {
+        let rates: Vec<&str> = claim.rates.iter().map(|rate| &*rate.key).collect();
+        let parameters: Parameters<'_> = &[
+            &key(&claim.session),
+            &key(&claim.execution),
+            &claim.confirmation.as_deref().map(key),
+            &rates,
+            &self.lease.instance(),
+        ];
+        Ok(self.pool.query(statements::TAKE_BACK_LOST_CLAIM, parameters).await.map(drop)?)
+    }
+
     /// Sends a settlement or an audit entry to the writer, and waits until it is recorded.
     async fn write(
         &self,

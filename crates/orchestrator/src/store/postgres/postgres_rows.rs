@@ -10,9 +10,10 @@ use tokio_postgres::types::FromSqlOwned;
 use toolwright_contract::Envelope;
 
 use crate::store::chain;
+use crate::store::rate_windows::RateExceeded;
 use crate::store::records::{
-    AuditRow, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, Durability, ExecutionRecord,
-    ExecutionStatus, SessionRecord, ToolsetInfo,
+    ApproverRecord, ArgumentEdit, AuditRow, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
+    Durability, ExecutionRecord, ExecutionStatus, SessionRecord, ToolsetInfo,
 };
 use crate::store::{Error, Result};
 
@@ -40,6 +41,10 @@ pub(super) struct StoredDecision {
     args: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roles: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approver: Option<ApproverRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    edits: Vec<ArgumentEdit>,
 }
 
 impl StoredDecision {
@@ -47,17 +52,25 @@ impl StoredDecision {
     /// longer than they are needed.
     pub(super) fn new(decision: Decision) -> (ConfirmationStatus, Self, Option<Value>) {
         match decision {
-            Decision::Approve { by, args, redacted_args, roles } => {
+            Decision::Approve { by, args, redacted_args, edits, roles } => {
                 let (args, secrets) = match redacted_args {
                     Some(redacted) => (redacted, Some(args)),
                     None => (args, None),
                 };
-                (ConfirmationStatus::Approved, Self { by, reason: None, args: Some(args), roles }, secrets)
+                let decision = Self { args: Some(args), roles, edits, ..Self::by_approver(by) };
+                (ConfirmationStatus::Approved, decision, secrets)
             }
             Decision::Reject { by, reason } => {
-                (ConfirmationStatus::Rejected, Self { by, reason, args: None, roles: None }, None)
+                (ConfirmationStatus::Rejected, Self { reason, ..Self::by_approver(by) }, None)
             }
         }
+    }
+}
+
+impl StoredDecision {
+    fn by_approver(by: ApproverRecord) -> Self {
+        let (name, approver) = (by.id.clone(), Some(by));
+        Self { by: name, reason: None, args: None, roles: None, approver, edits: Vec::new() }
     }
 }
 
@@ -105,8 +118,9 @@ pub(super) fn confirmation(row: &Row) -> Result<ConfirmationRecord> {
     confirmation.token_hash = digest(row, "token_hash")?;
     confirmation.status = variant(get(row, "answer")?)?;
     if let Some(decided) = get::<Option<String>>(row, "decided")? {
-        let StoredDecision { by, reason, args, roles } = parse(&decided)?;
+        let StoredDecision { by, reason, args, roles, approver, edits } = parse(&decided)?;
         confirmation.decided_by = Some(by);
+        (confirmation.approver, confirmation.edits) = (approver, edits);
         confirmation.reason = reason;
         confirmation.roles = roles.or(confirmation.roles);
         if let Some(args) = args {
@@ -165,9 +179,23 @@ pub(super) fn claim_outcome(row: &Row) -> Result<Option<ClaimOutcome>> {
             let spent = u32::try_from(get::<i64>(row, "exceeded_spent")?).unwrap_or(u32::MAX);
             ClaimOutcome::OverBudget { meter: get(row, "exceeded_meter")?, spent }
         }
+        "rate_limited" => match rate_exceeded(row)? {
+            Some(exceeded) => ClaimOutcome::RateLimited(exceeded),
+            None => return Err(Error::Corrupt("a claim exceeds a rate limit without a place".to_owned())),
+        },
         "unapproved" => ClaimOutcome::Unapproved,
+        "lease_expired" => ClaimOutcome::LeaseExpired,
         "no_session" => return Ok(None),
         other => return Err(Error::Corrupt(format!("a claim was decided as {other}"))),
+    }))
+}
+
+/// From `exceeded_place` and `wait_ms`; `None` if no rate limit is used up.
+pub(super) fn rate_exceeded(row: &Row) -> Result<Option<RateExceeded>> {
+    let Some(place) = get::<Option<i64>>(row, "exceeded_place")? else { return Ok(None) };
+    Ok(Some(RateExceeded {
+        place: usize::try_from(place - 1).unwrap_or_default(),
+        wait_ms: get(row, "wait_ms")?,
     }))
 }
 

@@ -309,11 +309,15 @@ fn without_refused(requests: Vec<WriteRequest>, mut refused: RefusedSettlements)
     remaining
 }
 
-/// Why a settlement was refused: it is settled already, was never claimed, or has no session.
+/// Why a settlement was refused: it is settled already, another instance has claimed it, it was never claimed, or has
+/// no session.
 fn refused_outcome(row: &Row, request: &WriteRequest) -> Result<SettleOutcome> {
     match get::<Option<String>>(row, "recorded")? {
         Some(envelope) => Ok(SettleOutcome::AlreadySettled(parse::<Envelope>(&envelope)?.into())),
-        None if get(row, "has_session")? => Ok(SettleOutcome::Unclaimed),
-        None => Err(Error::NoSession(request.entry.session.clone())),
+        None => match get::<Option<bool>>(row, "has_session")? {
+            None => Ok(SettleOutcome::TakenOver),
+            Some(true) => Ok(SettleOutcome::Unclaimed),
+            Some(false) => Err(Error::NoSession(request.entry.session.clone())),
+        },
     }
 }

@@ -25,9 +25,8 @@ pub(super) const UPDATE_SESSION: &str = "WITH changed AS (
 pub(super) const INACTIVE_SESSIONS: &str = "SELECT wanted.id FROM unnest($1::text[]) AS wanted (id)
     LEFT JOIN session s ON s.id = wanted.id AND s.standing = 'active' AND s.expires_at > $2
     WHERE s.id IS NULL";
-/// The toolset's name is in the record as it is; inside a JSON string its quotation marks would be escaped.
-pub(super) const IS_TOOLSET_IN_USE: &str = "SELECT EXISTS (SELECT FROM session
-    WHERE standing = 'active' AND position('\"toolset\":\"' || $1 || '\"' IN record) > 0) AS is_in_use";
+pub(super) const IS_TOOLSET_IN_USE: &str =
+    "SELECT EXISTS (SELECT FROM session WHERE standing = 'active' AND toolset = $1) AS is_in_use";
 
 pub(super) const PUT_TOOLSET: &str =
     "INSERT INTO toolset (id, created_at, used_at, tools, content) VALUES ($1, $2, $3, $4, $5)
@@ -36,12 +35,11 @@ pub(super) const TOUCH_TOOLSET: &str = "UPDATE toolset SET used_at = greatest(us
     FROM set_config('synchronous_commit', 'off', true) WHERE id = $1 RETURNING id";
 pub(super) const TOOLSET: &str = "SELECT id, created_at, used_at, tools, content, length(content)::bigint AS bytes FROM toolset WHERE id = $1";
 pub(super) const TOOLSETS: &str = "SELECT id, created_at, used_at, tools, length(content)::bigint AS bytes, (
-        SELECT count(*) FROM session
-        WHERE standing = 'active' AND position('\"toolset\":\"' || toolset.id || '\"' IN record) > 0
+        SELECT count(*) FROM session WHERE standing = 'active' AND session.toolset = toolset.id
     ) AS sessions FROM toolset ORDER BY used_at DESC, id";
 pub(super) const DELETE_TOOLSETS: &str = "WITH deleted AS (
-        DELETE FROM toolset WHERE used_at <= $1 AND NOT EXISTS (SELECT FROM session
-            WHERE standing = 'active' AND position('\"toolset\":\"' || toolset.id || '\"' IN record) > 0)
+        DELETE FROM toolset WHERE used_at <= $1 AND NOT EXISTS (
+            SELECT FROM session WHERE standing = 'active' AND session.toolset = toolset.id)
         RETURNING id
     ) SELECT id FROM deleted ORDER BY id";
 
@@ -52,17 +50,23 @@ pub(super) const PUT_MINUTE: &str = "WITH deleted AS (DELETE FROM minute WHERE a
 pub(super) const MINUTES: &str =
     "SELECT at, process, content FROM minute WHERE at >= $1 ORDER BY at, process";
 
-pub(super) const EXECUTION: &str =
-    "SELECT digest, envelope, args, idempotent, coalesce(owner = $3, false) OR is_alive(owner) AS is_owned
+/// A claim of the current owner, `$3`, runs; that of any other does so while its lease lasts.
+pub(super) const EXECUTION: &str = "SELECT digest, envelope, args, idempotent,
+        CASE WHEN envelope IS NOT NULL OR owner IS NULL THEN false WHEN owner = $3 THEN true
+            ELSE NOT is_gone(owner) END AS is_owned
     FROM execution WHERE session = $1 AND id = $2";
-pub(super) const CLAIM: &str = "SELECT verdict, recorded, exceeded_meter, exceeded_spent
-    FROM claim($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8, $9, $10, $11, $12, $13)";
-pub(super) const UNCLAIM: &str = "SELECT unclaim($1, $2, $3, $4, $5) AS is_done";
+pub(super) const CLAIM: &str =
+    "SELECT verdict, recorded, exceeded_meter, exceeded_spent, exceeded_place, wait_ms
+    FROM claim_execution($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8::text::jsonb, $9, $10, $11, $12, $13)";
+pub(super) const TAKE_BACK_CLAIM: &str = "SELECT take_back_claim($1, $2, $3, $4, $5, $6) AS is_done";
+pub(super) const TAKE_BACK_LOST_CLAIM: &str = "SELECT take_back_lost_claim($1, $2, $3, $4, $5)";
+pub(super) const SPEND_RATES: &str = "SELECT place AS exceeded_place, wait_ms
+    FROM set_config('synchronous_commit', 'off', true), spend_rates($1::text::jsonb, $2, $3, $4)";
 pub(super) const RELEASE: &str =
     "UPDATE execution SET owner = NULL FROM set_config('synchronous_commit', 'off', true)
-    WHERE session = $1 AND id = $2 AND owner = $3 AND idempotent AND envelope IS NULL";
+    WHERE session = $1 AND id = $2 AND instance_of(owner) = $3 AND idempotent AND envelope IS NULL";
 pub(super) const ABANDON: &str = "UPDATE execution SET owner = NULL
-    WHERE session = $1 AND id = $2 AND owner = $3 AND envelope IS NULL";
+    WHERE session = $1 AND id = $2 AND instance_of(owner) = $3 AND envelope IS NULL";
 pub(super) const SETTLE: &str =
     "SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 /// The same for the first rows of a chain: if they are recorded, so is the chain.
@@ -168,7 +172,11 @@ pub(super) const DELETE_BLOCKS: &str = "DELETE FROM block WHERE until <= $1";
 pub(super) const DELETE_INSTANCES: &str =
     "DELETE FROM instance WHERE lease_until < clock_timestamp() - interval '1 day' AND NOT is_alive(id)";
 
+/// A minute longer than they count, because the clocks of servers differ.
+pub(super) const DELETE_RATES: &str = "DELETE FROM rate WHERE until <= $1::bigint - 60000";
+
 /// Renews the lease. A synchronous commit also flushes all earlier commits.
-pub(super) const FLUSH: &str = "SELECT renew($1, $2)";
-pub(super) const RENEW_LEASE: &str = "SELECT set_config('synchronous_commit', 'off', true), renew($1, $2)";
-pub(super) const END_LEASE: &str = "DELETE FROM instance WHERE id = $1";
+pub(super) const KEEP_LEASE: &str =
+    "SELECT keep_lease($1, $2) AS is_kept FROM set_config('synchronous_commit', $3, true)";
+pub(super) const BEGIN_EPOCH: &str = "SELECT begin_epoch($1, $2, $3)";
+pub(super) const END_LEASE: &str = "DELETE FROM instance WHERE instance_of(id) = $1";

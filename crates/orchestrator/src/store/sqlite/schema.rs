@@ -108,6 +108,9 @@ const MIGRATIONS: &[&str] = &["
 ", "
     -- Calls that run in the background.
     CREATE TABLE tasks (id TEXT PRIMARY KEY NOT NULL, record TEXT NOT NULL);
+", "
+    -- Entries are found by org, client and approver too: all are indexed again when the file is opened.
+    DELETE FROM audit_segments;
 "];
 
 /// The newest version.
