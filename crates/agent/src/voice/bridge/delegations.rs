@@ -23,6 +23,8 @@ const SETTLE: Duration = Duration::from_millis(500);
 const FIRST_PIECE: Duration = Duration::from_secs(2);
 const MAX_TASK_BYTES: usize = 8 << 10;
 const MAX_WAITING: usize = 8;
+/// Number of remembered ids.
+const MAX_KNOWN: usize = 1000;
 
 /// The delegations of a session.
 #[derive(Debug)]
@@ -34,8 +36,8 @@ pub(super) struct Delegations {
     waiting: VecDeque<Waiting>,
     /// The delegation that the agent works on.
     running: Option<Running>,
-    /// Delegations of the previous connection; their answers are sent without a delegation id.
-    known: HashSet<String>,
+    /// The ids of the last delegations, oldest first, to recognise repeated ones.
+    known: VecDeque<String>,
     /// Calls of delegations that wait for confirmation, by execution id.
     asked: HashSet<String>,
     connection: u32,
@@ -75,12 +77,24 @@ impl Delegations {
             heard_at: None,
             waiting: VecDeque::new(),
             running: None,
-            known: HashSet::new(),
+            known: VecDeque::new(),
             asked: HashSet::new(),
             connection: 0,
             updates,
             sender,
         }
+    }
+
+    /// Returns false for a repeated delegation.
+    fn remember(&mut self, id: &str) -> bool {
+        if self.known.iter().any(|known| known == id) {
+            return false;
+        }
+        if self.known.len() >= MAX_KNOWN {
+            self.known.pop_front();
+        }
+        self.known.push_back(id.to_owned());
+        true
     }
 
     pub fn heard(&mut self, text: &str) {
@@ -126,7 +140,7 @@ impl Bridge {
     /// The model delegates. A repeated delegation is ignored.
     pub(super) fn delegated(&mut self, id: String) {
         self.timers.activity();
-        if !self.delegations.known.insert(id.clone()) {
+        if !self.delegations.remember(&id) {
             tracing::warn!(session = self.session.id, delegation = id, "the model delegated a task twice");
             return;
         }
@@ -209,8 +223,11 @@ impl Bridge {
         });
     }
 
-    /// At the end of the session: stops the agent; writes finish and are recorded.
+    /// At the end of the session: answers the waiting delegations, and stops the agent; writes finish and are recorded.
     pub(super) async fn stop_delegation(&mut self) {
+        for Waiting { id, connection, .. } in std::mem::take(&mut self.delegations.waiting) {
+            self.comment(connection, &id, "The conversation has ended.".to_owned());
+        }
         if self.delegations.running.is_some()
             && let Err(error) = self.shared.agent.stop(&self.session.id).await
         {
@@ -236,6 +253,9 @@ impl Bridge {
 
     async fn delegated_event(&mut self, event: EventBody) {
         match event {
+            EventBody::TurnStarted { note: Some(message), .. } => {
+                self.send_to_client(ClientOutput::Message { text: Some(message), data: None });
+            }
             EventBody::ToolCalled { call, .. } => {
                 self.turn.has_calls = true;
                 self.send_to_client(ClientOutput::ToolStarted { call_id: call.id, tool: call.tool });
@@ -252,6 +272,7 @@ impl Bridge {
             EventBody::Text { text, .. } if !text.trim().is_empty() => self.say_of_task(text),
             EventBody::TurnEnded { outcome } => match outcome {
                 TurnOutcome::Failed { error } => self.say_of_task(error.message),
+                TurnOutcome::Stopped => self.say_of_task("That was stopped.".to_owned()),
                 TurnOutcome::StepLimit { .. } => self.say_of_task("I could not finish that.".to_owned()),
                 _ => {}
             },
@@ -314,4 +335,19 @@ async fn follow(agent: &Agent, turn: Result<Turn, Error>, updates: &mpsc::Unboun
     };
     let over = followed.await.map_err(|error| error.to_string());
     let _ = updates.send(Update::Over(over));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_delegations_are_recognised_and_memory_is_bounded() {
+        let mut delegations = Delegations::new();
+        for number in 0..3 * MAX_KNOWN {
+            assert!(delegations.remember(&number.to_string()));
+            assert!(!delegations.remember(&number.to_string()));
+        }
+        assert_eq!(delegations.known.len(), MAX_KNOWN);
+    }
 }
