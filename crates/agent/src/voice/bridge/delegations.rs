@@ -41,6 +41,8 @@ pub(super) struct Delegations {
     /// Calls of delegations that wait for confirmation, by execution id.
     asked: HashSet<String>,
     connection: u32,
+    /// The session ends.
+    must_stop: bool,
     pub updates: mpsc::UnboundedReceiver<Update>,
     sender: mpsc::UnboundedSender<Update>,
 }
@@ -59,6 +61,8 @@ struct Running {
     /// The message id of the agent's turn.
     id: String,
     connection: Option<u32>,
+    /// The turn has an event. The agent cannot stop it earlier.
+    has_begun: bool,
 }
 
 /// A message from the turn that carries out a delegation.
@@ -80,6 +84,7 @@ impl Delegations {
             known: VecDeque::new(),
             asked: HashSet::new(),
             connection: 0,
+            must_stop: false,
             updates,
             sender,
         }
@@ -174,7 +179,7 @@ impl Bridge {
         // The agent writes this turn to the log.
         self.log.user("");
         self.end_logged_turn().await;
-        self.delegations.running = Some(Running { id: id.clone(), connection });
+        self.delegations.running = Some(Running { id: id.clone(), connection, has_begun: false });
         let mut request = TurnRequest::message(&self.session.id, UserMessage::text(id, task));
         request.mode = Mode::Voice;
         request.principal = Some(Arc::clone(&self.principal));
@@ -197,7 +202,7 @@ impl Bridge {
         };
         if self.delegations.running.is_none() {
             let id = format!("voice_{}", ids::random());
-            self.delegations.running = Some(Running { id, connection: None });
+            self.delegations.running = Some(Running { id, connection: None, has_begun: false });
         }
         let (agent, updates) = (self.shared.agent.clone(), self.delegations.sender.clone());
         tokio::spawn(async move {
@@ -225,10 +230,21 @@ impl Bridge {
 
     /// At the end of the session: answers the waiting delegations, and stops the agent; writes finish and are recorded.
     pub(super) async fn stop_delegation(&mut self) {
-        for Waiting { id, connection, .. } in std::mem::take(&mut self.delegations.waiting) {
-            self.comment(connection, &id, "The conversation has ended.".to_owned());
+        // Typed text has no delegation that waits for an answer.
+        for Waiting { id, connection, text, .. } in std::mem::take(&mut self.delegations.waiting) {
+            if text.is_none() {
+                self.comment(connection, &id, "The conversation has ended.".to_owned());
+            }
         }
-        if self.delegations.running.is_some()
+        self.delegations.must_stop = true;
+        self.stop_begun_turn().await;
+    }
+
+    /// Stops the agent's turn at the end of the session, once it has begun.
+    async fn stop_begun_turn(&mut self) {
+        let has_begun = self.delegations.running.as_ref().is_some_and(|running| running.has_begun);
+        if self.delegations.must_stop
+            && has_begun
             && let Err(error) = self.shared.agent.stop(&self.session.id).await
         {
             tracing::warn!(session = self.session.id, "could not stop a delegated task: {error}");
@@ -238,7 +254,15 @@ impl Bridge {
     pub(super) async fn delegation_update(&mut self, update: Update) {
         self.timers.activity();
         match update {
-            Update::Event(event) => self.delegated_event(event).await,
+            Update::Event(event) => {
+                let running = self.delegations.running.as_mut();
+                let is_first =
+                    running.is_some_and(|running| !std::mem::replace(&mut running.has_begun, true));
+                if is_first {
+                    self.stop_begun_turn().await;
+                }
+                self.delegated_event(event).await;
+            }
             Update::Over(Ok(())) => {
                 self.delegations.running = None;
                 self.refresh().await;
@@ -294,7 +318,7 @@ impl Bridge {
 
     /// Speaks a text as the answer to the running delegation.
     fn say_of_task(&mut self, text: String) {
-        let Some(Running { id, connection }) = self.delegations.running.clone() else {
+        let Some(Running { id, connection, .. }) = self.delegations.running.clone() else {
             return self.send(Command::Commentary { delegation: None, text });
         };
         self.comment(connection, &id, text);
