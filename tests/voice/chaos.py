@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Voice sessions with a random fault each, against the stand-ins.
 
-  python chaos.py TOOLWRIGHT SESSIONS SEED
+  python chaos.py TOOLWRIGHT SESSIONS SEED [--only MODEL]
 
 Afterwards every call must have been answered once to the model that made it, or told to the next connection, or be in the
-history of calls; a write must have run at most once, and once if anybody was told so; every session must have ended; and the
-server must have no more threads and sockets than before.
+history of calls; a write must have run at most once, and once if anybody was told so; every session must have ended; the
+stand-in must have refused nothing; and the server must have no more threads, sockets and memory than before.
 """
-import argparse, asyncio, collections, json, os, random, re, sys, tempfile, time, urllib.error, urllib.request
+import argparse, asyncio, collections, json, math, os, random, re, sys, tempfile, time, urllib.error, urllib.request
 from pathlib import Path
+from urllib.parse import quote
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -18,7 +19,12 @@ from drive import Driver, Failed, tone
 AT_A_TIME = 25
 WARM_UP = 40
 GRACE_S = 2
-MODELS = [("gemini-live", "gemini-2.5-live"), ("gemini-live", "gemini-3.8-live"), ("openai-realtime", "gpt-realtime")]
+MODELS = [("gemini-live", "gemini-2.5-live"), ("gemini-live", "gemini-3.8-live"), ("openai-realtime", "gpt-realtime"),
+          ("gpt-live", "gpt-live-1")]
+# What the server may keep of all sessions: caches that fill, and what its allocator holds.
+MAX_GROWTH_KB = 24 << 10
+# A call may come while its session ends. It must not run then, and must be rare.
+MAX_LATE = 0.05
 FAULTS = ["none", "provider cut", "client cut", "client gone", "cancel", "late result", "duplicate call", "going away",
           "slow reader", "garbage", "interrupted", "server ends it"]
 
@@ -77,7 +83,8 @@ class Session:
         self.attempts = 0
         self.started, self.finished = collections.Counter(), collections.Counter()
         self.ok, self.errors, self.ended, self.closed, self.has_closed = set(), [], None, None, asyncio.Event()
-        self.session = self.token = None
+        self.session = self.token = self.live = None
+        self.tools = {}
         self.over = float("inf")                        # when its end began, at the latest
 
     async def open(self):
@@ -110,6 +117,7 @@ class Session:
                         await self.send("played", item=message["item"], ms=message["ms"])
                     case "tool_started":
                         self.started[message["callId"]] += 1
+                        self.tools[message["callId"]] = message["tool"]
                     case "tool_finished":
                         self.finished[message["callId"]] += 1
                         if message["ok"]:
@@ -131,14 +139,36 @@ class Session:
             pass
 
     def calls(self):
-        """One to three calls, of which the first writes."""
+        """One to three calls, of which the first writes. What GPT-Live hears at once is one task, with one call."""
         lines = []
-        for n in range(self.random.randint(1, 3)):
+        for n in range(1 if self.chaos.provider == "gpt-live" else self.random.randint(1, 3)):
             tool = "slow_write" if n == 0 else self.random.choice(["slow_read", "slow_write"])
             token = f"{self.chaos.model}-{self.number}-{n}"
             self.chaos.tokens.add(token)
-            lines.append(f'call {tool} {{"token": "{token}", "ms": {self.random.randint(0, 500)}}}')
+            args = json.dumps({"token": token, "ms": self.random.randint(0, 500)})
+            lines.append(f"delegate /{tool} {args}" if self.chaos.provider == "gpt-live" else f"call {tool} {args}")
         return lines
+
+    async def begin(self):
+        """Makes the model call, with a fault of its connection."""
+        lines, provider = self.calls(), self.chaos.provider
+        if provider == "gpt-live":
+            if self.fault == "duplicate call":
+                lines.append("again")
+            await self.control("\n".join(lines))
+            if self.fault == "provider cut":
+                await self.pause()
+                await self.control("cut")
+            return
+        if self.fault == "provider cut":
+            lines.append(f"cut {self.random.randint(0, 500)}")
+        if self.fault == "duplicate call":
+            lines.append("again")
+        await self.send("text", text="\n".join(lines))
+
+    async def control(self, say):
+        """GPT-Live takes no text: the stand-in is told what its caller says."""
+        await asyncio.to_thread(self.chaos.control, say, self.live)
 
     async def pause(self, most=0.6):
         await asyncio.sleep(self.random.random() * most)
@@ -153,12 +183,14 @@ class Session:
 
     async def run(self):
         await self.open()
-        lines, is_gemini = self.calls(), self.chaos.provider == "gemini-live"
-        if self.fault == "provider cut" and is_gemini:
-            lines.append(f"cut {self.random.randint(0, 500)}")
-        if self.fault == "duplicate call":
-            lines.append("again")
-        await self.send("text", text="\n".join(lines))
+        if self.chaos.provider == "gpt-live":
+            # One at a time, so that the muted session of the stand-in is this one's.
+            async with self.chaos.muting:
+                await self.send("mute", muted=True)
+                self.live = await self.chaos.muted()
+                await self.send("mute", muted=False)
+                await self.chaos.muted(is_any=False)
+        await self.begin()
         await self.pause()
         match self.fault:
             case "client cut":
@@ -177,12 +209,21 @@ class Session:
                 await self.speak()
             case "late result":
                 await self.send("stop")
-            case "going away" if is_gemini:
-                await self.send("text", text="goaway 1")
+            case "going away":
+                match self.chaos.provider:
+                    case "gemini-live":
+                        await self.send("text", text="goaway 1")
+                    case "openai-realtime":
+                        await self.send("text", text="expire 500\nhello")
+                    case _:
+                        await self.control("expire")
                 await self.pause(1.5)
             case "slow reader":
                 self.ws.transport.pause_reading()
-                await self.send("text", text="slow")
+                if self.live:
+                    await self.control("slow")
+                else:
+                    await self.send("text", text="slow")
                 await self.pause(3)
                 self.ws.transport.resume_reading()
             case "garbage":
@@ -214,7 +255,7 @@ class Chaos(Driver):
     def __init__(self, options, provider, model, sessions):
         super().__init__(argparse.Namespace(provider=provider, model=model, tls=False, toolwright=options.toolwright, verbose=False))
         self.seed, self.provider, self.model, self.count = options.seed, provider, model, sessions
-        self.tokens, self.problems, self.sessions = set(), [], []
+        self.tokens, self.problems, self.sessions, self.muting = set(), [], [], asyncio.Lock()
 
     store = "sqlite:state.db"
     settings = (f"sessions = 500\nsessions_per_principal = 500\ngrace_s = {GRACE_S}\nslow_client_s = 5\nfiller_after_ms = 200\n")
@@ -228,6 +269,27 @@ class Chaos(Driver):
     def check(self, session, ok, what):
         if not ok:
             self.problems.append(f"session {session.number} ({session.fault}): {what}")
+
+    async def muted(self, is_any=True):
+        """The stand-in's session whose microphone is off; or waits until there is none."""
+        def read():
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.plain}/muted") as response:
+                return json.load(response)["sessions"]
+        for _ in range(200):
+            sessions = await asyncio.to_thread(read)
+            if bool(sessions) == is_any:
+                return sessions[0] if sessions else None
+            await asyncio.sleep(0.05)
+        raise Failed("the microphone was not switched at the stand-in")
+
+    def control(self, say, session):
+        """Tells the stand-in; its connection may have been replaced."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.plain}/control?session={session}&say={quote(say)}"):
+                pass
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
 
     def request(self, method, path):
         request = urllib.request.Request(f"http://{self.address}{path}", method=method)
@@ -302,9 +364,46 @@ class Chaos(Driver):
                     calls[item["call_id"]]["answers"] += 1
         return calls
 
+    def verify_delegations(self):
+        """The text agent makes the calls: they are in the history, and each delegation has an answer."""
+        kinds, made = collections.Counter(), 0
+        for token in self.tokens:
+            if self.service.writes[token] > 1:
+                self.problems.append(f"the write {token} ran {self.service.writes[token]} times")
+        for session in self.sessions:
+            made += len(session.started)
+            for call in session.started | session.finished:
+                record = self.request("GET", f"/v1/calls/{call}?sessionId={session.session}")
+                # A call that was stopped before it began is reported as such to the client.
+                self.check(session, record or call not in session.ok, f"{call} is not in the history of calls")
+                kinds["in the history" if record else "stopped before they ran"] += 1
+            done = sum(session.tools.get(call) == "slow_write" for call in session.ok)
+            prefix = f"{self.model}-{session.number}-"
+            runs = sum(count for token, count in self.service.writes.items() if token.startswith(prefix))
+            self.check(session, runs >= done, f"{done} writes were reported as done, and {runs} ran")
+        for live in self.report()["sessions"]:
+            for delegation in live["delegations"].values():
+                answered = any(part["kind"] == "commentary" for part in delegation["appended"])
+                # Answers to delegations of a lost connection are told to the next one, without an id.
+                kinds["delegations answered" if answered else f"delegations of a session that was {live['closed']}"] += 1
+        return made, kinds
+
+    def complaints(self):
+        """What the stand-in complains about. A delegation that came as its session ended may have no answer."""
+        report = self.report()
+        over = {session.live: session.over for session in self.sessions if session.live}
+        late = {id for live in report.get("sessions", ()) for id, delegation in live["delegations"].items()
+                if not delegation["appended"] and delegation["at"] > over.get(live["id"], math.inf) - 1}
+        found = [fault for fault in report["complaints"] if not any(f"{id} " in fault["what"] for id in late)]
+        if len(late) > 2 + MAX_LATE * len(self.sessions):
+            self.problems.append(f"{len(late)} delegations came as their sessions ended")
+        return found
+
     def verify(self):
+        if self.provider == "gpt-live":
+            return self.verify_delegations()
         calls, kinds = self.made_calls(), collections.Counter()
-        told = {} if self.provider == "openai-realtime" else {id: c["state"] for id, c in self.report()["calls"].items()}
+        told = {id: c["state"] for id, c in self.report()["calls"].items()}
         for id, call in calls.items():
             token = call["args"]["token"]
             number = int(token.rsplit("-", 2)[1])
@@ -324,9 +423,12 @@ class Chaos(Driver):
                 kinds[f"only reported, {session.fault}"] += 1
             elif call["at"] > session.over - 0.1:
                 kinds["made as the session ended"] += 1
+                self.check(session, runs == 0, f"{id} was made as the session ended, and ran")
             else:
                 kinds["neither"] += 1
                 self.check(session, False, f"{call['name']} {id} was neither answered nor reported; it ran {runs} times")
+        if (late := kinds["made as the session ended"]) > 2 + MAX_LATE * len(calls):
+            self.problems.append(f"{late} of {len(calls)} calls were neither answered nor reported")
         return len(calls), kinds
 
     async def chaos(self):
@@ -337,7 +439,7 @@ class Chaos(Driver):
         took = time.monotonic() - began
         after = await self.settle()
         made, kinds = await asyncio.to_thread(self.verify)
-        faults = [] if self.provider == "openai-realtime" else self.report()["complaints"]
+        faults = self.complaints()
         self.problems += [f"the stand-in complains: {fault}" for fault in faults]
         if self.running:
             self.problems.append(f"{self.running} sessions have not ended")
@@ -345,6 +447,8 @@ class Chaos(Driver):
             self.problems.append(f"threads: {before['threads']} before, {after['threads']} after")
         if after["sockets"] > before["sockets"]:
             self.problems.append(f"sockets: {before['sockets']} before, {after['sockets']} after")
+        if after["rss"] - before["rss"] > MAX_GROWTH_KB:
+            self.problems.append(f"memory: {before['rss']} kB before, {after['rss']} kB after")
         grown = (after["rss"] - before["rss"]) / max(1, self.count)
         print(f"{self.model}: {len(self.sessions)} sessions in {took:.0f} s, {made} calls: "
               + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()))
@@ -356,6 +460,8 @@ class Chaos(Driver):
 async def main(options):
     is_good = True
     for position, (provider, model) in enumerate(MODELS):
+        if options.only not in (None, model):
+            continue
         sessions = options.sessions // len(MODELS) + (position < options.sessions % len(MODELS))
         chaos = Chaos(options, provider, model, sessions)
         with tempfile.TemporaryDirectory() as directory:
@@ -376,4 +482,5 @@ if __name__ == "__main__":
     parser.add_argument("toolwright")
     parser.add_argument("sessions", type=int)
     parser.add_argument("seed")
+    parser.add_argument("--only", help="the sessions of this model alone")
     sys.exit(asyncio.run(main(parser.parse_args())))

@@ -6,7 +6,7 @@
 Starts the stand-in and `toolwright serve` on free ports of loopback, speaks the protocol of docs/reference/voice-protocol.md,
 and fails on any check, and on any complaint of the stand-in about what the server sent.
 """
-import argparse, asyncio, datetime, ipaddress, json, math, os, re, signal, struct, sys, tempfile, urllib.request
+import argparse, asyncio, datetime, ipaddress, json, math, os, re, signal, struct, sys, tempfile, urllib.request, wave
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,6 +19,28 @@ STANDINS = {"gemini-live": "gemini_live", "openai-realtime": "openai_realtime", 
 SPOKEN = "yes please"
 # What a stand-in says to "slow".
 LONG_ANSWER = ("This is a very long answer. " * 8).strip()
+
+
+# A tool that answers after `ms`.
+SLOW_TOOL = {
+    "name": "slow_lookup", "description": "Looks something up slowly.", "type": "function", "category": "utility",
+    "sideEffects": "read_only", "idempotent": True, "timeoutMs": 10000,
+    "parameters": {"type": "object", "required": ["ms"], "additionalProperties": False, "properties": {"ms": {"type": "integer"}}},
+}
+
+
+async def answer_slowly(reader, writer):
+    """One request for `SLOW_TOOL`."""
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    except asyncio.IncompleteReadError:
+        return writer.close()                           # connected, but not used
+    await asyncio.sleep(int(re.search(r"ms=(\d+)", head)[1]) / 1000)
+    body = b'{"found": "Studio C is slow."}'
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n"
+                 b"content-length: %d\r\n\r\n%s" % (len(body), body))
+    await writer.drain()
+    writer.close()
 
 
 def tone(ms, rate=16000):
@@ -106,6 +128,12 @@ class Driver:
         suffix = "" if self.o.provider == "gemini-live" else "/v1"
         url = f"wss://localhost:{tls}{suffix}" if self.o.tls else f"ws://127.0.0.1:{self.plain}{suffix}"
         model = f'model = "{self.o.model}"\n' if self.o.model else ""
+        service = await asyncio.start_server(answer_slowly, "127.0.0.1", 0)
+        address = f"http://127.0.0.1:{service.sockets[0].getsockname()[1]}/slow"
+        implementation = {"type": "http", "method": "GET", "url": address, "query": {"ms": "{ms}"}}
+        self.directory = directory
+        self.tools["version"] = 2
+        self.tools["tools"].append({**SLOW_TOOL, "implementation": implementation})
         (directory / "tools.json").write_text(json.dumps(self.tools))
         repository = HERE.parent.parent
         (directory / "toolwright.toml").write_text(
@@ -122,14 +150,15 @@ class Driver:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.plain}/report") as response:
             return json.load(response)
 
+    def hear(self, text):
+        """The next spoken turn says this."""
+        path = f"/asr?say={quote(text)}" if self.o.provider == "gemini-live" else f"/control?say={quote('asr ' + text)}"
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.plain}{path}") as response:
+            return json.load(response)
+
     def control(self, say):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.plain}/control?say={quote(say)}") as response:
             return json.load(response)
-
-    def errors_on_the_wire(self):
-        """What OpenAI's stand-in refused."""
-        lines = (json.loads(line) for line in self.wire.read_text().splitlines())
-        return [line["msg"]["error"] for line in lines if line["from"] == "server" and line["msg"].get("type") == "error"]
 
 
 class Client:
@@ -385,6 +414,145 @@ async def gemini_reconnects(d):
         await c.wait("ended")
 
 
+async def realtime_reconnects(d):
+    """A cut connection during a call, a close with 1011, a repeated call: no result is lost, and nothing runs twice."""
+    async with Client(d) as c:
+        await c.say('call lookup {"query": "x"}\ncut 0')
+        await c.wait("tool_finished", ok=True)
+        await c.wait("reconnected")
+        await c.answer("Studio B is quiet")
+        await c.say("after the cut")
+        await c.answer("after the cut")
+        await c.say('call lookup {"query": "y"}\nagain')
+        started = await c.wait("tool_started")
+        await c.wait("tool_finished", callId=started["callId"], ok=True)
+        await c.answer("lookup says")
+        d.check("a repeated call runs once", not any(m["type"] == "tool_started" for m in c.seen), c.seen)
+        d.control("die 1011 Deadline expired")
+        await c.wait("reconnecting")
+        await c.wait("reconnected")
+        await c.say("after the close")
+        await c.answer("after the close")
+        await c.say('call slow_lookup {"ms": 1200}')
+        await c.wait("tool_started", tool="slow_lookup")
+        d.control("cut")
+        await c.wait("reconnected")
+        await c.wait("tool_finished", tool="slow_lookup", ok=True)
+        await c.answer("Studio C is slow")
+        await c.send("stop")
+        await c.wait("ended")
+
+
+async def terminal(d):
+    """`toolwright voice`: a recording in, the answer as a file, the transcript and the calls; questions by an option."""
+    recording, answer = d.directory / "in.wav", d.directory / "out.wav"
+    with wave.open(str(recording), "wb") as file:
+        file.setnchannels(1), file.setsampwidth(2), file.setframerate(16000)
+        file.writeframes(tone(400) + bytes(16000 * 2))
+
+    async def run(says, *options):
+        d.hear(says)
+        answer.unlink(missing_ok=True)
+        process = await asyncio.create_subprocess_exec(
+            os.path.abspath(d.o.toolwright), "voice", "--wav", str(recording), "--out", str(answer), "--url",
+            f"http://{d.address}", *options, cwd=d.directory, stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        out, err = (text.decode() for text in await asyncio.wait_for(process.communicate(), 60))
+        d.check(f"the command ends well after {says!r}", process.returncode == 0, (process.returncode, out, err))
+        return out, err
+
+    out, err = await run('call lookup {"query": "a"}')
+    d.check("the transcript is on stdout", "agent: lookup says" in out and "Studio B is quiet" in out, (out, err))
+    d.check("the calls are on stderr", "lookup" in err and "✓" in err, (out, err))
+    with wave.open(str(answer)) as file:
+        pcm = file.readframes(file.getnframes())
+        format = (file.getnchannels(), file.getsampwidth(), file.getframerate())
+    d.check("the answer is a recording", format == (1, 2, 24000), format)
+    loudest = max(abs(sample) for (sample,) in struct.iter_unpack("<h", pcm))
+    d.check("with the speech of the model", len(pcm) >= 2 * 24 * 100 and loudest > 5000, (len(pcm), loudest))
+    for option, outcome, runs in [("yes", "approved", True), ("no", "rejected", False)]:
+        out, err = await run('call send_note {"to": "mira"}', "--confirm", option, "--format", "json")
+        result = json.loads(out)
+        question = result["confirmations"][0]
+        d.check(f"--confirm {option} answers the question", (question["outcome"], question["by"]) == (outcome, "screen"), result)
+        did_run = any(call["tool"] == "send_note" and call["ok"] for call in result["calls"])
+        d.check(f"the call {'runs' if runs else 'does not run'}", did_run == runs, result)
+        d.check("the session was stopped", result["reason"] == "stopped" and result["sessionId"], result)
+
+
+async def delegation_ends(d):
+    """GPT-Live: a delegation that is stopped, one whose connection is cut, a farewell, and a block."""
+    async with Client(d) as c:
+        d.control('delegate /slow_lookup {"ms": 1500}')
+        await c.wait("tool_started", tool="slow_lookup")
+        d.control("cut")
+        await c.wait("reconnected")
+        await c.wait("tool_finished", tool="slow_lookup", ok=True)
+        said = ""
+        while "Studio C" not in said:
+            said += await c.answer()
+        d.control('delegate /slow_lookup {"ms": 5000}')
+        await c.wait("tool_started", tool="slow_lookup")
+        await c.send("stop")
+        await c.wait("tool_finished", tool="slow_lookup")
+        ended = await c.wait("ended")
+        d.check("the session ends", ended["reason"] == "stopped", ended)
+        await c.task
+        d.check("with 1000", c.closed == 1000, c.closed)
+    async with Client(d) as c:
+        c.played = False
+        d.control('delegate /end_voice_session {"farewell_message": "Goodbye."}')
+        ending = await c.wait("ending")
+        d.check("the farewell is spoken first", ending == {"type": "ending", "reason": "tool", "farewell": True}, ending)
+        await c.send("farewell_played")
+        await c.wait("ended", reason="tool")
+    async with Client(d, clientId="rude") as c:
+        d.control('delegate /ignore_user {"duration_seconds": 60, "farewell_message": "That is enough."}')
+        timeout = await c.wait("timeout")
+        d.check("a countdown is shown", 55 <= timeout["seconds"] <= 60, timeout)
+        await c.wait("ended", reason="blocked", timeout=25)
+    await refused(d, 4403, clientId="rude")
+
+
+async def delegation_input(d):
+    """GPT-Live: typed text, a muted microphone, an interruption, and a client that comes back."""
+    async with Client(d) as c:
+        await c.say('/lookup {"query": "typed"}')
+        await c.wait("tool_finished", tool="lookup", ok=True)
+        said = ""
+        while "Studio B" not in said:
+            said += await c.answer()
+        await c.send("mute", muted=True)
+        await c.speak()
+        await c.send("ping", id="p1")
+        await c.wait("pong", id="p1")
+        session = d.report()["sessions"][-1]
+        d.check("the microphone is off", session["muted"] and not session["delegations"], session)
+        await c.send("mute", muted=False)
+        d.control("slow")
+        await c.wait("transcript", role="assistant", text="This is ")
+        await c.speak()
+        cut = await c.wait("transcript", role="assistant", final=True)
+        is_part = LONG_ANSWER.startswith(cut["text"]) and 0 < len(cut["text"]) < len(LONG_ANSWER)
+        d.check("the user interrupts the model", is_part, cut)
+        # What was said is a task.
+        said = ""
+        while "quot" not in said.lower() and "no language model" not in said.lower() and "found" not in said.lower():
+            said += await c.answer() + " "
+        session, token = c.ready["sessionId"], c.ready["resumeToken"]
+        await refused(d, 4409, sessionId=session)
+        c.ws.transport.abort()
+        await c.task
+    async with Client(d, sessionId=session, resumeToken=token) as c:
+        d.check("the session is resumed", c.ready["resumed"], c.ready)
+        d.control("say still here")
+        said = ""
+        while "still here" not in said:
+            said += await c.answer()
+        await c.send("stop")
+        await c.wait("ended")
+
+
 async def delegation(d):
     """GPT-Live: a spoken task goes to the text agent; a repeated delegation has one effect."""
     async with Client(d) as c:
@@ -425,9 +593,9 @@ async def delegation(d):
 async def main(options):
     d = Driver(options)
     scenarios = {
-        "gemini-live": [calls, confirmation, endings, resume, breaches, gemini_reconnects],
-        "openai-realtime": [calls, confirmation, endings, resume],
-        "gpt-live": [delegation],
+        "gemini-live": [calls, confirmation, endings, resume, breaches, gemini_reconnects, terminal],
+        "openai-realtime": [calls, confirmation, endings, resume, breaches, realtime_reconnects, terminal],
+        "gpt-live": [delegation, delegation_ends, delegation_input],
     }[options.provider]
     name = f"{options.provider}{' over TLS' if options.tls else ''} {options.model or ''}".strip()
     with tempfile.TemporaryDirectory() as directory:
@@ -436,11 +604,8 @@ async def main(options):
             for scenario in scenarios:
                 if options.only in (None, scenario.__name__):
                     await scenario(d)
-            if options.provider == "openai-realtime":
-                faults = d.errors_on_the_wire()
-            else:
-                await asyncio.sleep(0.3)
-                faults = d.report()["complaints"]
+            await asyncio.sleep(0.3)
+            faults = d.report()["complaints"]
             d.check("no complaint of the stand-in", not faults, json.dumps(faults)[:2000])
         except Failed as failed:
             print(f"{name}: failed after {d.checks} checks: {failed}", file=sys.stderr)

@@ -25,8 +25,8 @@ NON_BLOCKING (and complained about), a BLOCKING call is cancelled by ANY new inp
 the user speaks, turnComplete carries interactionStatus. Session resumption: a handle restores the conversation, but the
 new connection ignores a toolResponse for a call that it did not issue (say the result as clientContent instead).
 
-GET /report answers JSON: complaints (rules broken, calls never answered), advice (empty results that do not say why),
-and every call with what became of it.
+GET /asr?say=TEXT is what the next spoken turn says. GET /report answers JSON: complaints (rules broken, calls never
+answered), advice (empty results that do not say why), and every call with what became of it.
 
 If --strict (default when google-genai is importable) every client message is
 validated with the SDK's own types; an unknown field closes the socket with 1007
@@ -526,6 +526,9 @@ async def main(opt):
         if path == "/report":
             return conn.respond(HTTPStatus.OK, json.dumps(world.report()) + "\n")
         q = parse_qs(query)
+        if path == "/asr":
+            world.asr.insert(0, q["say"][0])
+            return conn.respond(HTTPStatus.OK, '{"ok": true}\n')
         h = {k.lower(): v for k, v in req.headers.raw_items()}
         make_log("http")("upgrade", {"path": req.path, "headers": h})
         if not (PATH.match(path) or VERTEX_PATH.match(path) or (opt.any_path and path)):

@@ -25,7 +25,7 @@ What the caller says decides what the model does, one command per line:
   anything else        the model speaks "You said: ..."
 
 The model speaks only while the input clock runs (audio appended within the last 500 ms), as the service
-does; --no-clock lifts that. GET /report answers JSON: complaints (every rule that a client broke), and
+does; --no-clock lifts that. GET /muted: the open sessions whose microphone is off. GET /report answers JSON: complaints (every rule that a client broke), and
 per session the delegations with what was appended to them. Exit status 3 if there were complaints.
 Client events are validated with the openai SDK's own types, unknown keys refused.
 """
@@ -79,7 +79,7 @@ class Live:
     def __init__(self, world, cfg, parent=None):
         self.w, self.id, self.t0 = world, nid("live"), time.time()
         self.cfg, self.primary, self.sides = cfg, None, []
-        self.closed = None
+        self.closed, self.is_cut = None, False          # is_cut: by a command, so that nothing can be answered
         self.seen, self.deleg, self.last_deleg = {}, {}, None
         self.n_utter, self.loud, self.quiet_ms, self.said_ms = 0, False, 0.0, 0.0
         self.in_ms, self.last_in, self.muted = 0.0, 0.0, False
@@ -218,10 +218,13 @@ class Live:
             elif cmd == "info":
                 await self.ev("info", code="standin", message="a notice")
             elif cmd in ("expire", "content"):
+                self.is_cut = True
                 await self.close({"expire": "expired"}.get(cmd, cmd))
             elif cmd == "cut":
+                self.is_cut = True
                 self.primary and self.primary.ws.transport.abort()
             elif cmd == "die":
+                self.is_cut = True
                 code, _, reason = rest.partition(" ")
                 self.primary and await self.primary.ws.close(int(code or 1011), reason)
             elif line.strip():
@@ -330,7 +333,7 @@ class Live:
         self.closed = reason
         await self.ev("session.closed", reason=reason, session=self.resource(), client_event_id=cid,
                       usage={"seconds": round(self.in_ms / 1000, 1)})
-        for did, d in self.deleg.items():
+        for did, d in () if self.is_cut else self.deleg.items():
             if not any(a["kind"] in ("commentary", "function_call_output") for a in d["appended"]):
                 self.w.complain(self.id, f"delegation {did} ({d['asked']!r}) ended without a result")
         for c in [self.primary, *self.sides]:
@@ -464,7 +467,7 @@ class World:
 
     def report(self):
         return {"complaints": self.complaints, "sessions": [
-            {"id": s.id, "closed": s.closed, "mode": s.mode, "audio_in_ms": round(s.in_ms),
+            {"id": s.id, "closed": s.closed, "mode": s.mode, "audio_in_ms": round(s.in_ms), "muted": s.muted,
              "delegations": s.deleg, "duplicate_event_ids": [k for k, n in s.seen.items() if n > 1]} for s in self.sessions]}
 
 
@@ -492,6 +495,8 @@ async def main(opt):
         h = {k.lower(): v for k, v in req.headers.raw_items()}
         if path == "/report":
             return answer(HTTPStatus.OK, world.report())
+        if path == "/muted":
+            return answer(HTTPStatus.OK, {"sessions": [s.id for s in world.open.values() if s.muted]})
         if path == "/control":
             sid = (q.get("session") or [None])[0] or (next(iter(world.open)) if len(world.open) == 1 else None)
             if sid not in world.open:

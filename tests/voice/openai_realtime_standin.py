@@ -4,18 +4,27 @@
 Proven against openai (python), openai (node, `OpenAIRealtimeWS`) and @openai/agents-realtime.
 
   python openai_realtime_standin.py --port 8775 [--tls-port 8776 --cert c.pem --key k.pem]
-                                    [--log wire.jsonl] [--asr TEXT] [--api-key KEY] [--no-strict]
+                                    [--log wire.jsonl] [--asr TEXT]... [--api-key KEY] [--no-strict]
 
-The text of the newest user message (or --asr for spoken turns) decides what the
-"model" does:
+The text of the newest user message (or --asr for spoken turns, one after the other)
+decides what the "model" does:
 
   call NAME {json}     one line per call -> one function_call item each, one response
   say TEXT             speak TEXT
   slow                 a long answer (40 chunks, 50 ms apart) -- interrupt it
   fail                 response.done with status "failed"
+  again                a line of its own, after calls: response.done is sent twice
+  cut [MS]             a line of its own, after calls: the TCP connection is dropped MS later (default 0)
   anything else        speaks "You said: ..."
 
-If the newest items are function_call_output, the model speaks about them.
+  expire [MS]          a line of its own: error session_expired MS later, then the service closes the socket
+
+If the newest items are function_call_output, the model speaks about them; a newer system message is repeated.
+
+GET /report answers JSON: complaints (every event that was refused, except for races that the API reports as errors,
+and every call that was answered twice), and every call with what became of it. GET /control?say=COMMAND does something
+to the newest session: `cut` drops its connection, `die CODE REASON` closes it, `asr TEXT` is what the next spoken turn
+says.
 
 --strict (default when `openai` is importable): every client event is validated
 with the SDK's own TypedDicts; unknown parameters are answered by an `error`
@@ -68,6 +77,42 @@ class ApiError(Exception):
         self.code, self.message, self.param, self.type = code, message, param, type
 
 
+# Both sides may begin or end a response at the same time.
+RACES = {"conversation_already_has_active_response", "response_cancel_not_active"}
+
+
+class World:
+    def __init__(self, asr=()):
+        self.asr, self.calls, self.complaints, self.sessions = list(asr), {}, [], []
+
+    def heard(self):
+        """what the next spoken turn says: one --asr after the other, the last one again and again"""
+        return self.asr.pop(0) if len(self.asr) > 1 else self.asr[0] if self.asr else "say I heard you"
+
+    def complain(self, conn, what):
+        self.complaints.append({"conn": conn, "what": what})
+        print("COMPLAINT", conn, what, flush=True)
+
+    def told(self, conn, text):
+        """a result of a connection before, said as a message (heuristic: it names the tool)"""
+        for call in self.calls.values():
+            if call["conn"] != conn and call["state"] == "lost" and call["name"] in text:
+                call["state"] = "told as content"
+
+    def report(self):
+        return {"complaints": self.complaints, "calls": self.calls}
+
+    async def control(self, say):
+        command, _, rest = say.partition(" ")
+        if command == "asr":
+            self.asr.insert(0, rest)
+        elif command == "cut":
+            self.sessions[-1].ws.transport.abort()
+        elif command == "die":
+            code, _, reason = rest.partition(" ")
+            await self.sessions[-1].ws.close(int(code), reason)
+
+
 def adapters():
     m = {}
     if rt:
@@ -85,8 +130,9 @@ def adapters():
 
 
 class Session:
-    def __init__(self, ws, opt, log, model, adap):
-        self.ws, self.opt, self.log, self.adap = ws, opt, log, adap
+    def __init__(self, ws, opt, log, model, adap, world, conn):
+        self.ws, self.opt, self.log, self.adap, self.w, self.conn = ws, opt, log, adap, world, conn
+        self.later = []
         self.items = []                  # conversation, in order
         self.resp = None                 # (id, task, item)
         self.buf = b""
@@ -159,7 +205,8 @@ class Session:
                  "input_token_details": {"text_tokens": 12, "audio_tokens": 0, "cached_tokens": 0},
                  "output_token_details": {"text_tokens": 2, "audio_tokens": 6}}
         self.resp = None
-        await self.ev("response.done", response=self.obj(r["id"], status, r["out"], details, usage, r["meta"]))
+        for _ in range(2 if r.get("is_twice") else 1):
+            await self.ev("response.done", response=self.obj(r["id"], status, r["out"], details, usage, r["meta"]))
         await self.ev("rate_limits.updated", rate_limits=[
             {"name": "tokens", "limit": 40000, "remaining": 39980, "reset_seconds": 0.03}])
 
@@ -189,11 +236,15 @@ class Session:
                 name = next((x["name"] for x in self.items if x["type"] == "function_call"
                              and x["call_id"] == it["call_id"]), "?")
                 outs.append(f"{name} says {it['output']}")
+            elif it["type"] == "message" and it["role"] == "system":
+                if not outs:
+                    return "say " + it["content"][0]["text"].replace("\n", " ")
+                break
             elif it["type"] == "message" and it["role"] == "user":
                 if outs:
                     break
                 c = it["content"][0] if it["content"] else {}
-                return c.get("text") or c.get("transcript") or (self.opt.asr or "say I heard you")
+                return c.get("text") or c.get("transcript") or self.w.heard()
             elif outs:
                 break
         return "say " + "; ".join(reversed(outs)) if outs else "say Hello"
@@ -204,7 +255,12 @@ class Session:
             return await self.finish(r, "failed", {"type": "failed", "error": {
                 "type": "server_error", "code": "internal_error", "message": "stand-in failure"}})
         calls = re.findall(r"^call\s+([\w.-]+)\s*(\{.*\})?\s*$", text, re.M)
+        if m := re.search(r"^cut(?:\s+(\d+))?\s*$", text, re.M):
+            self.later.append(asyncio.create_task(self.cut_later(int(m.group(1) or 0))))
+        if m := re.search(r"^expire(?:\s+(\d+))?\s*$", text, re.M):
+            self.later.append(asyncio.create_task(self.expire_later(int(m.group(1) or 0))))
         if calls and self.s.get("tool_choice") != "none":
+            r["is_twice"] = bool(re.search(r"^again\s*$", text, re.M))
             for name, args in calls:
                 await self.call(r, name, args or "{}")
         elif text.strip() == "slow":
@@ -215,9 +271,20 @@ class Session:
             await self.speak(r, "You said: " + text)
         await self.finish(r, "completed")
 
+    async def cut_later(self, ms):
+        await asyncio.sleep(ms / 1000)
+        self.ws.transport.abort()
+
+    async def expire_later(self, ms):
+        await asyncio.sleep(ms / 1000)
+        await self.ev("error", error={"type": "invalid_request_error", "code": "session_expired", "param": None,
+                                      "message": "Your session hit the maximum duration of 60 minutes."})
+        await self.ws.close(1001, "session_expired")
+
     async def call(self, r, name, args):
         it = {"id": nid("item"), "object": "realtime.item", "type": "function_call", "status": "in_progress",
               "call_id": nid("call")[:21], "name": name, "arguments": ""}
+        self.w.calls[it["call_id"]] = {"name": name, "conn": self.conn, "state": "open"}
         ix = len(r["out"]); r["out"].append(it)
         await self.ev("response.output_item.added", response_id=r["id"], output_index=ix, item=dict(it))
         prev = await self.add_item(it, done=False)
@@ -323,6 +390,13 @@ class Session:
                     x["type"] == "function_call" and x["call_id"] == it["call_id"] for x in self.items):
                 raise ApiError("invalid_tool_call_id", f"Tool call ID '{it['call_id']}' not found in conversation.",
                                "item.call_id")
+            if it["type"] == "function_call_output":
+                call = self.w.calls[it["call_id"]]
+                if call["state"] == "answered":
+                    self.w.complain(self.conn, f"{it['call_id']} answered twice")
+                call["state"] = "answered"
+            elif it["type"] == "message" and it["role"] == "system":
+                self.w.told(self.conn, it["content"][0]["text"])
             await self.add_item(it, e.get("previous_item_id"))
         elif t == "conversation.item.delete":
             self.find(e["item_id"])
@@ -401,7 +475,7 @@ class Session:
               "content": [{"type": "input_audio", "transcript": None}]}
         await self.add_item(it)
         if self.s["audio"]["input"].get("transcription"):
-            text = self.opt.asr or "say I heard you"
+            text = self.w.heard()
             it["content"][0]["transcript"] = text
             await self.ev("conversation.item.input_audio_transcription.delta", item_id=item_id, content_index=0, delta=text)
             await self.ev("conversation.item.input_audio_transcription.completed", item_id=item_id, content_index=0,
@@ -421,6 +495,8 @@ class Session:
                     self.check(e)
                     await self.handle(e)
                 except ApiError as x:
+                    if x.code not in RACES:
+                        self.w.complain(self.conn, f"{e.get('type')}: {x.code}: {x.message}")
                     await self.ev("error", error={"type": x.type, "code": x.code, "message": x.message,
                                                   "param": x.param, "event_id": e.get("event_id")})
                 except ConnectionClosed:
@@ -430,12 +506,17 @@ class Session:
         finally:
             if self.resp:
                 self.resp["task"].cancel()
+            for t in self.later:
+                t.cancel()
+            for call in self.w.calls.values():
+                if call["conn"] == self.conn and call["state"] == "open":
+                    call["state"] = "lost"
 
 
 async def main(opt):
     logging.getLogger("websockets").setLevel(logging.CRITICAL)
     fh = open(opt.log, "a", buffering=1) if opt.log else None
-    adap = adapters()
+    adap, world = adapters(), World(opt.asr)
 
     def make_log(conn):
         def log(who, msg, **kw):
@@ -448,6 +529,11 @@ async def main(opt):
 
     def gate(conn, req):
         path, _, query = req.path.partition("?")     # not urlsplit: the path may start with "//"
+        if path == "/report":
+            return conn.respond(HTTPStatus.OK, json.dumps(world.report()) + "\n")
+        if path == "/control":
+            asyncio.get_running_loop().create_task(world.control(parse_qs(query)["say"][0]))
+            return conn.respond(HTTPStatus.OK, '{"ok": true}\n')
         h = {k.lower(): v for k, v in req.headers.raw_items()}
         make_log("http")("upgrade", {"path": req.path, "headers": h})
         if path.rstrip("/") != "/v1/realtime":
@@ -475,7 +561,8 @@ async def main(opt):
     async def handler(ws):
         nonlocal n
         n += 1
-        s = Session(ws, opt, make_log(n), ws.model, adap)
+        s = Session(ws, opt, make_log(n), ws.model, adap, world, n)
+        world.sessions[:] = [s]
         if ws.beta:
             await s.ev("error", error={"type": "invalid_request_error", "code": "beta_api_shape_disabled",
                                        "message": "The Realtime Beta API is no longer supported. Please use /v1/realtime "
@@ -499,7 +586,7 @@ if __name__ == "__main__":
     ap.add_argument("--port", type=int, default=8775)
     ap.add_argument("--tls-port", type=int)
     ap.add_argument("--cert"), ap.add_argument("--key")
-    ap.add_argument("--log"), ap.add_argument("--asr"), ap.add_argument("--api-key")
+    ap.add_argument("--log"), ap.add_argument("--asr", action="append", default=[]), ap.add_argument("--api-key")
     ap.add_argument("--no-strict", dest="strict", action="store_false")
     ap.add_argument("-v", "--verbose", action="store_true")
     try:

@@ -31,10 +31,14 @@ mod transports;
 mod turn_begin;
 #[path = "agent/voice.rs"]
 mod voice;
+#[path = "agent/voice_answers.rs"]
+mod voice_answers;
 #[path = "agent/voice_ends.rs"]
 mod voice_ends;
 #[path = "agent/voice_fixture.rs"]
 mod voice_fixture;
+#[path = "agent/voice_output.rs"]
+mod voice_output;
 #[path = "agent/waiting.rs"]
 mod waiting;
 #[path = "agent/wire_forms.rs"]

@@ -2,7 +2,7 @@
 
 import { applyChunk, isOpenApproval, isOpenTask, readChunks, textOf } from './chat-message.js';
 import { partNode, updateCountdowns } from './chat-parts.js';
-import { element, sendJson } from './dom.js';
+import { clientId, element, sendJson } from './dom.js';
 
 /** Waiting times before a lost stream is asked for again, in milliseconds. */
 const RETRY_DELAYS = [500, 1000, 2000, 4000, 8000];
@@ -275,7 +275,8 @@ async function loadMessages() {
 function send(text) {
   const message = { id: `user-${crypto.randomUUID()}`, role: 'user', parts: [{ type: 'text', text }] };
   chat.messages.push(message);
-  return run(() => sendJson('/api/chat', { id: chat.id, messages: [message], trigger: 'submit-message' }));
+  return run(() => sendJson('/api/chat', { id: chat.id, clientId: clientId(), messages: [message],
+    trigger: 'submit-message' }));
 }
 
 /** Answers an approval. Returns why the server has refused edited arguments. */
@@ -283,7 +284,7 @@ async function answer(part, { approved, args, keepOnError }) {
   const message = chat.messages.find((other) => other.parts.includes(part));
   const answered = { ...part, state: 'approval-responded', approval: { id: part.approval.id, approved } };
   if (args !== undefined) answered.approval.args = args;
-  const body = { id: chat.id, trigger: 'submit-message', messageId: message.id,
+  const body = { id: chat.id, clientId: clientId(), trigger: 'submit-message', messageId: message.id,
     messages: [{ id: message.id, role: 'assistant', parts: [answered] }] };
   chat.continues = message.id;
   const refused = (text) => {

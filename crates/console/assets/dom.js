@@ -17,6 +17,13 @@ export function visibleControls(text) {
     `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
+/** The name of this browser, which stays: on a server without keys a block applies to it, in voice and in writing. */
+export function clientId() {
+  const key = 'toolwright-client';
+  localStorage.setItem(key, localStorage.getItem(key) ?? `console-${crypto.randomUUID()}`);
+  return localStorage.getItem(key);
+}
+
 /** The token that proves a request to come from a page of the console. */
 export const csrf = () => document.querySelector('meta[name="csrf"]')?.content ?? '';
 

@@ -1,7 +1,7 @@
 // The voice page: a conversation of voice.js as text, with its calls, questions, levels and countdown.
 
 import { factsNode, formatClock, updateCountdowns } from './chat-parts.js';
-import { element, visibleControls } from './dom.js';
+import { clientId, element, visibleControls } from './dom.js';
 import { VoiceClient } from './voice.js';
 
 /** Speech has a level of about a tenth; the meters show its root, so that quiet speech is seen. */
@@ -36,13 +36,6 @@ const buttons = { start: byId('start'), end: byId('end'), mute: byId('mute'), in
 let nodes = new Map();
 let session = null;
 const voice = new VoiceClient({ clientId: clientId() });
-
-/** On a server without keys a block applies to the client, so this browser has a name that stays. */
-function clientId() {
-  const key = 'toolwright-client';
-  localStorage.setItem(key, localStorage.getItem(key) ?? `console-${crypto.randomUUID()}`);
-  return localStorage.getItem(key);
-}
 
 const say = (text) => { byId('voice-status').textContent = text; };
 

@@ -42,6 +42,9 @@ impl ScriptedVoice {
                                 _ => return,
                             },
                             message = to_send.recv() => match message {
+                                Some(Some(message)) if message == json!({ "stopsReading": true }) => {
+                                    std::future::pending::<()>().await;
+                                }
                                 Some(Some(message)) => {
                                     // As the service does, in binary frames.
                                     let frame = Message::Binary(message.to_string().into_bytes().into());
@@ -65,6 +68,14 @@ impl ScriptedVoice {
         let mut model = self.connections.recv().await.unwrap();
         model.setup = model.next().await["setup"].clone();
         model.send(json!({ "setupComplete": {} }));
+        model
+    }
+
+    /// The next connection in the form of another provider: its first message is the setup, which `ready` answers.
+    pub async fn accept_with(&mut self, ready: Value) -> ModelSide {
+        let mut model = self.connections.recv().await.unwrap();
+        model.setup = model.next().await;
+        model.send(ready);
         model
     }
 
@@ -104,6 +115,11 @@ impl ModelSide {
     /// The user says this.
     pub fn hears(&self, text: &str) {
         self.send(json!({ "serverContent": { "inputTranscription": { "text": text } } }));
+    }
+
+    /// From here on nothing is read from the connection.
+    pub fn stops_reading(&self) {
+        self.send(json!({ "stopsReading": true }));
     }
 
     /// The model says this: 100 ms of audio, and the end of its turn.

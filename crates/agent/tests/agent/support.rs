@@ -76,7 +76,7 @@ impl Fixture {
         let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools());
         assert_eq!(errors, []);
         let mut builder = Runtime::builder(Arc::new(toolset), ".");
-        for name in ["kb_search", "note_add", "mail_send", "login", "report_write"] {
+        for name in ["kb_search", "note_add", "mail_send", "login", "report_write", "session_change"] {
             let (runs, open, started): (_, _, Arc<AtomicUsize>) =
                 (Arc::clone(&runs), Arc::clone(&open), Arc::clone(&started));
             builder = builder.native(name, move |args: Value, _| {
@@ -87,13 +87,14 @@ impl Fixture {
                         open.acquire().await.unwrap().forget();
                     }
                     runs.lock().unwrap().push((name.to_owned(), args.clone()));
+                    let intents = args["intents"].as_array().cloned().unwrap_or_default();
                     let data = match name {
                         "kb_search" if args["query"] == "nothing" => json!({ "results": [] }),
                         "kb_search" => json!({ "results": [{ "id": "doc:quiet-room", "title": "Quiet room",
                             "snippet": "Studio B is quiet.", "url": null, "score": 0.9 }] }),
                         _ => json!({ "done": name }),
                     };
-                    Ok(Success::from(data))
+                    Ok(Success { intents, ..Success::from(data) })
                 }
             });
         }
@@ -214,6 +215,8 @@ fn tools() -> Vec<Tool> {
         "properties": { "text": { "type": "string" }, "wait": { "type": "boolean" } } });
     let login = json!({ "type": "object", "additionalProperties": false, "required": ["password"],
         "properties": { "password": { "type": "string", "writeOnly": true } } });
+    let intents = json!({ "type": "object", "additionalProperties": false, "required": ["intents"],
+        "properties": { "intents": { "type": "array", "items": { "type": "object" } } } });
     let report = tool("report_write", "action", "writes", false, false, text.clone());
     let spec = ToolSpec { execution: Some(ExecutionMode::Background), ..report.spec };
     vec![
@@ -222,6 +225,7 @@ fn tools() -> Vec<Tool> {
         tool("note_add", "action", "writes", false, false, text.clone()),
         tool("mail_send", "action", "writes", false, true, text),
         tool("login", "action", "writes", false, false, login),
+        tool("session_change", "action", "writes", false, false, intents),
     ]
 }
 

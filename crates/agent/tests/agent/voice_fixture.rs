@@ -24,11 +24,17 @@ impl Voice {
         Self::with(json!({})).await
     }
 
-    pub async fn with(mut section: Value) -> Self {
+    pub async fn with(section: Value) -> Self {
         let server = ScriptedVoice::start().await;
-        let fixture = Fixture::on(Store::Memory(Memory::default()), Model::Offline, options());
-        section["provider"] = "gemini-live".into();
-        section["model"] = "gemini-2.5-live".into();
+        Self::on(Fixture::on(Store::Memory(Memory::default()), Model::Offline, options()), server, section)
+    }
+
+    /// With a fixture and a model of its own; `section` may name another provider.
+    pub fn on(fixture: Fixture, server: ScriptedVoice, mut section: Value) -> Self {
+        if section.get("provider").is_none() {
+            section["provider"] = "gemini-live".into();
+            section["model"] = "gemini-2.5-live".into();
+        }
         section["url"] = server.url.as_str().into();
         let section: VoiceSection = serde_json::from_value(section).unwrap();
         let voice = section.options(&|_| None).unwrap().unwrap();
@@ -63,6 +69,12 @@ impl Voice {
         (caller.session, caller.token) = (ready.session, ready.resume_token);
         (caller, model)
     }
+}
+
+/// A tool changes the session with these intents.
+pub async fn change(model: &mut ModelSide, id: &str, intents: &[Value]) {
+    model.calls(&[(id, "session_change", json!({ "intents": intents }))]);
+    assert_eq!(model.result().await.1, json!({ "output": { "done": "session_change" } }));
 }
 
 /// The client's side.
@@ -127,6 +139,19 @@ impl Caller {
             _ => None,
         })
         .await
+    }
+
+    /// What is sent until the session confirms an unknown answer: all that was sent before is in it.
+    pub async fn until_now(&mut self) -> Vec<ClientOutput> {
+        self.send(ClientInput::Confirm { id: "nobody".to_owned(), approved: true }).await;
+        let mut outputs = Vec::new();
+        loop {
+            let output = self.client.output.next().await;
+            if matches!(output, ClientOutput::Warning { code: "unknown_confirmation", .. }) {
+                return outputs;
+            }
+            outputs.push(output);
+        }
     }
 
     /// The error of the next finished call.

@@ -73,7 +73,7 @@ async fn begin(
             confirmation_answers::answer_all(agent, &conversation.session, principal, answers).await?;
         return Ok((conversation, continued.position));
     }
-    let conversation = session::open(request, thread).await?;
+    let conversation = session::open(request, thread, None).await?;
     let mut turn = TurnRequest::new(&conversation.session, turn_input(&input.messages)?);
     turn.principal = Some(principal.clone());
     turn.client_tools = input.tools.iter().filter_map(client_tool).collect();

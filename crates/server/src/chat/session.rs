@@ -8,7 +8,7 @@ use toolwright_orchestrator::store::{self, Durability};
 
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, new_session};
-use crate::rest::sessions::refuse_blocked;
+use crate::rest::sessions::{MAX_ID_BYTES as MAX_CLIENT_ID_BYTES, refuse_blocked};
 
 const MAX_NAME_BYTES: usize = 200;
 
@@ -51,12 +51,17 @@ pub(super) async fn find(request: &ApiRequest<'_>, name: &str) -> Result<Option<
     Ok(None)
 }
 
-/// The conversation with this name; a new one if there is none.
-pub(super) async fn open(request: &ApiRequest<'_>, name: &str) -> Result<Conversation, Problem> {
+/// The conversation with this name; a new one of this client if there is none.
+pub(super) async fn open(
+    request: &ApiRequest<'_>,
+    name: &str,
+    client_id: Option<&str>,
+) -> Result<Conversation, Problem> {
     if let Some(conversation) = known(request, name).await? {
         return Ok(conversation);
     }
-    let created = create(request, Some(derived_id("chat", request.principal()?, name))).await?;
+    let id = derived_id("chat", request.principal()?, name);
+    let created = create_for(request, Some(id), client_id).await?;
     refuse_blocked_client(request, &created.session).await?;
     Ok(created)
 }
@@ -70,6 +75,19 @@ pub(super) async fn known(request: &ApiRequest<'_>, name: &str) -> Result<Option
     Ok(found)
 }
 
+/// Refuses a blocked client, whatever session it continues.
+pub(super) async fn refuse_blocked_sender(
+    request: &ApiRequest<'_>,
+    client_id: Option<&str>,
+) -> Result<(), Problem> {
+    let Some(client_id) = client_id else { return Ok(()) };
+    if client_id.is_empty() || client_id.len() > MAX_CLIENT_ID_BYTES {
+        let detail = format!("`clientId` must have 1 to {MAX_CLIENT_ID_BYTES} bytes.");
+        return Err(Problem::new(Kind::UNPROCESSABLE, detail));
+    }
+    refuse_blocked(request, request.principal()?, client_id, None).await
+}
+
 /// Refuses the client of a session if it is blocked.
 pub(super) async fn refuse_blocked_client(request: &ApiRequest<'_>, session: &str) -> Result<(), Problem> {
     let client = client_id(request, session).await?;
@@ -78,7 +96,17 @@ pub(super) async fn refuse_blocked_client(request: &ApiRequest<'_>, session: &st
 
 /// A new conversation. With an id, the one that was made with this id before.
 pub(super) async fn create(request: &ApiRequest<'_>, id: Option<String>) -> Result<Conversation, Problem> {
+    create_for(request, id, None).await
+}
+
+/// As [`create`]; without a client id the principal is the client.
+async fn create_for(
+    request: &ApiRequest<'_>,
+    id: Option<String>,
+    client_id: Option<&str>,
+) -> Result<Conversation, Problem> {
     let mut new = new_session(request.principal()?, Mode::Text);
+    new.client_id = client_id.map_or(new.client_id, str::to_owned);
     refuse_blocked(request, &new.principal, &new.client_id, None).await?;
     new.id.clone_from(&id);
     // The first turn is committed before anything is answered, and the session with it: one write to the disk for both.

@@ -21,6 +21,9 @@ pub(super) struct ChatBody {
     /// The id of the message to regenerate, of the edited one, or of the one with the answers.
     #[serde(rename = "messageId")]
     message_id: Option<String>,
+    /// Who the client is, for blocks, as in `POST /v1/sessions`.
+    #[serde(rename = "clientId")]
+    pub client_id: Option<String>,
 }
 
 /// The action that a request asks for.

@@ -26,8 +26,10 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
     let body: ChatBody = request.read_chat_json().await?;
     let input = body.input()?;
     let agent = agent(&request)?;
+    let client_id = body.client_id.as_deref();
+    session::refuse_blocked_sender(&request, client_id).await?;
     let conversation = match &input {
-        ChatInput::Message(_) => session::open(&request, body.id()?).await?,
+        ChatInput::Message(_) => session::open(&request, body.id()?, client_id).await?,
         ChatInput::Answers(_) => {
             session::known(&request, body.id()?).await?.ok_or_else(confirmation_answers::answer_refused)?
         }

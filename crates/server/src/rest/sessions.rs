@@ -15,7 +15,7 @@ use crate::request::{ApiRequest, ApiResult, new_session};
 use crate::rest::call_history::visible_to;
 use crate::route::ADMIN;
 
-const MAX_ID_BYTES: usize = 256;
+pub(crate) const MAX_ID_BYTES: usize = 256;
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 500;
 

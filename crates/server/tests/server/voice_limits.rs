@@ -26,9 +26,12 @@ async fn server(url: &str, slow_client_s: u32) -> TestServer {
     let section = json!({ "provider": "gemini-live", "url": url, "slow_client_s": slow_client_s,
         "sessions_per_principal": 50 });
     let section: VoiceSection = serde_json::from_value(section).unwrap();
-    let voice = VoiceAgent::new(agent, section.options(&|_| None).unwrap().unwrap());
-    TestServer::set_up(orchestrator, runs, permits, |options: &mut Options| options.voice = Some(voice), None)
-        .await
+    let voice = VoiceAgent::new(agent.clone(), section.options(&|_| None).unwrap().unwrap());
+    let change = |options: &mut Options| {
+        options.agent = Some(agent);
+        options.voice = Some(voice);
+    };
+    TestServer::set_up(orchestrator, runs, permits, change, None).await
 }
 
 async fn connect(server: &TestServer, key: Option<&str>) -> Socket {
@@ -224,4 +227,32 @@ async fn a_revoked_key_ends_a_running_session() {
     let (close, code, message) = tokio::time::timeout(Duration::from_secs(20), end(socket)).await.unwrap();
     assert_eq!((close, code.as_str()), (4401, "unauthenticated"), "{message}");
     assert!(message.contains("revoked"), "{message}");
+}
+
+#[tokio::test]
+async fn a_client_that_is_blocked_by_voice_is_refused_in_writing_too() {
+    let mut model = ScriptedVoice::start().await;
+    let server = server(&model.url, 10).await;
+    let chat = async |client: &str, id: &str| {
+        let message = json!({ "id": format!("m {client} {id}"), "role": "user",
+            "parts": [{ "type": "text", "text": "Hello" }] });
+        server.client.post("/api/chat", json!({ "id": id, "clientId": client, "messages": [message] })).await
+    };
+    assert_eq!(chat("browser", "before").await.status, 200);
+    let mut socket = connect(&server, None).await;
+    let start = json!({ "type": "start", "version": 1, "clientId": "browser" });
+    socket.send(Message::text(start.to_string())).await.unwrap();
+    let mut model = model.accept().await;
+    let until = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let block = json!({ "type": "timeout", "durationSeconds": 3600,
+        "timeoutUntil": u64::try_from(until).unwrap() + 3_600_000 });
+    model.hears("something rude");
+    model.calls(&[("b1", "write", json!({ "send": block }))]);
+    assert!(model.result().await.1.get("output").is_some());
+    for id in ["before", "after"] {
+        let refused = chat("browser", id).await;
+        assert_eq!(refused.status, 403, "{id}: {refused:?}");
+        assert!(refused.header("retry-after").is_some());
+    }
+    assert_eq!(chat("another", "other").await.status, 200);
 }

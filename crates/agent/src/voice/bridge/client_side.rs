@@ -118,6 +118,7 @@ impl Bridge {
         if self.turn.is_open {
             return;
         }
+        self.end_assistant_text();
         self.end_logged_turn().await;
         self.turn = TurnState { is_open: true, ..TurnState::default() };
         if self.shared.options.provider.tools == ToolUse::Delegates {

@@ -1,40 +1,39 @@
 //! Confirmation by voice: the model reads the preview back, then the user's next utterance decides, or a button. The
-//! model's own words never count as an answer.
+//! model's own words never count as an answer. `decisions` handles what was decided.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use toolwright_contract::ConfirmationRequest;
-use toolwright_orchestrator::DeferredResult;
 use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
-use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ConfirmationStatus};
+use toolwright_orchestrator::store::ConfirmationRecord;
 
-use super::Bridge;
-use crate::event::{ConfirmationPart, EventBody, ToolResultPart, TurnOutcome};
-use crate::voice::client::{ClientOutput, ConfirmationPrompt, DecidedBy, Outcome};
+use super::read_back::is_read_back;
+use super::{Bridge, TurnState};
+use crate::event::{ConfirmationPart, EventBody};
+use crate::voice::client::{ClientOutput, ConfirmationPrompt, DecidedBy};
 use crate::voice::lexicon::Answer;
 use crate::voice::transport::ToolUse;
 
-/// Maximum number of read-backs after unclear answers. Then only the button remains, until the request expires.
+/// Maximum number of further read-backs, after unclear answers and after speech that did not contain the preview. Then
+/// only the button remains, until the request expires.
 const MAX_REPEATS: u32 = 3;
 
 /// The open confirmation requests, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Confirmations(Vec<OpenConfirmation>);
+pub(super) struct Confirmations(pub Vec<OpenConfirmation>);
 
 #[derive(Debug)]
-struct OpenConfirmation {
-    question: ConfirmationPrompt,
-    execution: String,
-    turn: Option<Arc<str>>,
+pub(super) struct OpenConfirmation {
+    pub question: ConfirmationPrompt,
+    pub execution: String,
+    pub turn: Option<Arc<str>>,
+    pub decided_by: Option<DecidedBy>,
     progress: Progress,
     repeats: u32,
-    /// Model turns since the request that did not contain the read-back.
-    unread: u32,
-    decided_by: Option<DecidedBy>,
+    /// The model may say something else first, such as "one moment".
+    may_begin_later: bool,
 }
 
 /// The state of the read-back.
@@ -42,15 +41,29 @@ struct OpenConfirmation {
 enum Progress {
     /// The model was asked for the read-back.
     Requested,
-    /// The read-back must be requested once the model is idle: it was interrupted, or the answer was unclear.
+    /// The read-back must be requested once the model is idle: it was interrupted, not audible or without the preview,
+    /// or the answer was unclear.
     ToRepeat,
     /// The read-back was played, and ended at this time.
     ReadBack(Instant),
+    /// No further read-back is requested.
+    ButtonOnly,
+}
+
+impl OpenConfirmation {
+    /// The ids of its call and of its request.
+    pub fn ids(&self) -> (String, String) {
+        (self.execution.clone(), self.question.id.clone())
+    }
 }
 
 impl Confirmations {
     pub fn open(&self) -> impl Iterator<Item = ConfirmationPrompt> {
         self.0.iter().map(|open| open.question.clone())
+    }
+
+    pub fn is_open(&self, execution: &str) -> bool {
+        self.0.iter().any(|open| open.execution == execution)
     }
 
     pub fn turn_written(&mut self, turn: &Arc<str>) {
@@ -88,7 +101,8 @@ impl Bridge {
         content: &mut Value,
     ) {
         content["readBack"] = request.preview.clone().into();
-        content["suggestion"] = "Read `readBack` to the user now, and ask whether that should be done, yes or no. Then \
+        content["suggestion"] = "Read `readBack` to the user now, word for word; in another language keep its names, \
+            numbers and times. Ask whether that should be done, yes or no. Then \
             wait: the user's answer is understood by the system, and the call runs by itself once it is approved. \
             Do not call it again, and do not say that it is done before you are told so."
             .into();
@@ -121,9 +135,17 @@ impl Bridge {
     ) {
         self.confirmations.0.retain(|open| open.execution != execution);
         self.send_to_client(ClientOutput::ConfirmationRequested(question.clone()));
-        let open =
-            OpenConfirmation { question, execution, turn, progress, repeats: 0, unread: 0, decided_by: None };
+        let open = OpenConfirmation {
+            question,
+            execution,
+            turn,
+            decided_by: None,
+            progress,
+            repeats: 0,
+            may_begin_later: true,
+        };
         self.confirmations.0.push(open);
+        self.turn.requested_at = self.turn.assistant_text.len();
     }
 
     /// The confirmation request of a delegation, whose preview is spoken as commentary.
@@ -133,22 +155,32 @@ impl Bridge {
         self.open_question(question, call_id, None, Progress::Requested);
     }
 
-    /// The model has ended its turn. If its audio ended and contained the preview, the read-back is done.
-    pub(super) fn model_has_spoken(&mut self, has_audio: bool, said: &str) {
+    /// What the model has said in this turn since the last request. `None`: it has said nothing since.
+    pub(super) fn said_since_request(&self) -> Option<String> {
+        let TurnState { assistant_text, requested_at, .. } = &self.turn;
+        let said = assistant_text.get(*requested_at..).unwrap_or_default();
+        (*requested_at == 0 || !said.trim().is_empty()).then(|| said.to_owned())
+    }
+
+    /// The model has ended its turn. The read-back is done if the user could hear the whole utterance, and its
+    /// transcript contains the preview.
+    pub(super) fn model_has_spoken(&mut self, has_audio: bool, said: Option<&str>) {
         let is_interrupted = self.turn.is_interrupted;
-        let heard = self.speech.play_end();
+        let end = self.speech.play_end();
+        let is_withheld = self.speech.item.as_ref().is_some_and(|item| item.is_withheld);
         if let Some(open) = self.confirmations.0.first_mut()
             && open.progress == Progress::Requested
+            && (is_interrupted || has_audio && said.is_some())
         {
-            // A translation has few words of the preview, so the second turn counts in any case.
-            let is_read = said.is_empty() || open.unread > 0 || is_about(said, &open.question.preview);
-            open.progress = match heard {
-                Some(heard) if has_audio && !is_interrupted && is_read => Progress::ReadBack(heard),
-                _ if is_interrupted => Progress::ToRepeat,
-                // The model has not started the read-back.
-                _ => Progress::Requested,
+            let is_heard = !is_interrupted && !is_withheld;
+            let is_read = said.is_some_and(|said| is_read_back(said, &open.question.preview));
+            open.progress = match end {
+                Some(end) if is_heard && is_read => Progress::ReadBack(end),
+                _ if !is_interrupted && !is_read && std::mem::take(&mut open.may_begin_later) => {
+                    Progress::Requested
+                }
+                _ => Progress::ToRepeat,
             };
-            open.unread += u32::from(has_audio && !is_read);
         }
         self.repeat_question();
     }
@@ -162,19 +194,38 @@ impl Bridge {
         }
     }
 
-    /// Asks the model for another read-back.
-    fn repeat_question(&mut self) {
-        let Some(open) = self.confirmations.0.first_mut() else { return };
-        if open.progress != Progress::ToRepeat || open.repeats >= MAX_REPEATS {
+    /// Playback was interrupted. A read-back that was still being played has not been heard.
+    pub(super) fn playback_interrupted(&mut self) {
+        if let Some(open) = self.confirmations.0.first_mut()
+            && matches!(open.progress, Progress::ReadBack(end) if end > Instant::now())
+        {
+            open.progress = Progress::ToRepeat;
+        }
+    }
+
+    /// Asks the model for another read-back, unless the user could not hear it.
+    pub(super) fn repeat_question(&mut self) {
+        if self.is_audio_suppressed() {
             return;
         }
+        let Some(open) = self.confirmations.0.first_mut() else { return };
+        if open.progress != Progress::ToRepeat || open.decided_by.is_some() {
+            return;
+        }
+        if open.repeats >= MAX_REPEATS {
+            open.progress = Progress::ButtonOnly;
+            let note =
+                "[Speech no longer answers the open question. Ask the user to use the button on the screen.]";
+            return self.notes.push(note.to_owned());
+        }
         open.progress = Progress::Requested;
-        open.unread = 0;
+        open.may_begin_later = false;
+        self.turn.requested_at = self.turn.assistant_text.len();
         open.repeats += 1;
         let preview = &open.question.preview;
         self.notes.push(format!(
-            "[The user has not answered clearly yet. Read this to them and ask whether that should be done, yes or no: \
-             {preview}]"
+            "[The user has not answered clearly yet. Read this to them word for word, in another language with its \
+             names, numbers and times, and ask whether that should be done, yes or no: {preview}]"
         ));
     }
 
@@ -245,143 +296,5 @@ impl Bridge {
                 );
             }
         });
-    }
-
-    /// A call that waited for confirmation has its result (approved, rejected or expired, here or through another
-    /// wire), or a background call has ended.
-    pub(super) async fn deferred_result(&mut self, result: Result<DeferredResult, RecvError>) {
-        let result = match result {
-            Ok(result) => result,
-            // Missed results are in the store; recovery writes them to the log later.
-            Err(RecvError::Lagged(_)) => return,
-            Err(RecvError::Closed) => {
-                self.deferred = self.orchestrator.deferred_results_for(&self.session.id);
-                return;
-            }
-        };
-        self.timers.activity();
-        let DeferredResult { execution_id, envelope, .. } = result;
-        if self.delegations.has_asked(&execution_id) {
-            let closed = self.close_question(&execution_id).await;
-            if closed.is_some_and(|(open, _)| open.decided_by.is_none()) {
-                self.continue_delegated();
-            }
-            return;
-        }
-        if let Ok(Some(task)) = self.orchestrator.task(&execution_id).await {
-            let content = self.orchestrator.for_model(&self.session, &envelope);
-            self.notes
-                .push(format!("[The background call of `{}` has ended. Its result: {content}]", task.tool));
-            self.refresh().await;
-            self.flush_notes();
-            return;
-        }
-        let Some((open, record)) = self.close_question(&execution_id).await else { return };
-        let is_declined = !matches!(record.status, ConfirmationStatus::Approved | ConfirmationStatus::Used);
-        let content = self.orchestrator.for_model(&self.session, &envelope);
-        let tool = open.question.tool.clone();
-        self.log_decision(&open, &record, is_declined, content.clone(), envelope.meta.duration);
-        let error = envelope.outcome.as_ref().err().map(|failure| failure.kind.as_str().to_owned());
-        let call_id = execution_id.clone();
-        self.send_to_client(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
-        self.send_to_client(ClientOutput::ToolFinished { call_id, tool: tool.clone(), error });
-        self.notes.push(match is_declined {
-            true => format!("[`{tool}` was not approved and has not run: {content}]"),
-            false => format!("[The user has approved `{tool}`. Its result: {content}]"),
-        });
-        self.refresh().await;
-        self.flush_notes();
-    }
-
-    /// Closes a request and reports its outcome to the client.
-    async fn close_question(
-        &mut self,
-        execution: &str,
-    ) -> Option<(OpenConfirmation, Arc<ConfirmationRecord>)> {
-        let position = self.confirmations.0.iter().position(|open| open.execution == execution)?;
-        let open = self.confirmations.0.remove(position);
-        let id = open.question.id.clone();
-        let record = self
-            .orchestrator
-            .store()
-            .confirmation(confirmation_token::request_id(&id))
-            .await
-            .ok()
-            .flatten()?;
-        let outcome = match record.status {
-            ConfirmationStatus::Approved | ConfirmationStatus::Used => Outcome::Approved,
-            ConfirmationStatus::Rejected => Outcome::Rejected,
-            ConfirmationStatus::Expired | ConfirmationStatus::Pending => Outcome::Expired,
-        };
-        let by = match outcome {
-            Outcome::Expired => DecidedBy::Expiry,
-            _ => open.decided_by.unwrap_or(DecidedBy::Elsewhere),
-        };
-        self.send_to_client(ClientOutput::ConfirmationDecided { id, outcome, by });
-        Some((open, record))
-    }
-
-    fn log_decision(
-        &mut self,
-        open: &OpenConfirmation,
-        record: &ConfirmationRecord,
-        is_declined: bool,
-        content: Value,
-        duration_ms: u64,
-    ) {
-        let turn = open.turn.as_ref();
-        let is_written = turn.is_some();
-        if is_written {
-            self.log.event(turn, EventBody::TurnResumed);
-        }
-        if let Some(by) = &record.decided_by {
-            self.log.event(
-                turn,
-                EventBody::ApprovalDecided {
-                    approval_id: open.question.id.clone(),
-                    call_id: open.execution.clone(),
-                    approved: !is_declined,
-                    by: by.clone(),
-                    reason: record.reason.clone(),
-                },
-            );
-        }
-        let is_error = content.get("ok") != Some(&Value::Bool(true));
-        let result = ToolResultPart {
-            call_id: open.execution.clone(),
-            tool: open.question.tool.clone(),
-            content: Arc::new(content),
-            is_error,
-            is_declined,
-            duration_ms,
-            task: None,
-        };
-        self.log.event(turn, EventBody::ToolFinished { result });
-        if is_written {
-            self.log.event(turn, EventBody::TurnEnded { outcome: TurnOutcome::Completed });
-        }
-    }
-}
-
-/// Whether an utterance contains a third of the longer words of the preview.
-fn is_about(said: &str, preview: &str) -> bool {
-    let words = |text: &str| -> HashSet<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= 3);
-        words.map(str::to_lowercase).collect()
-    };
-    let (said, preview) = (words(said), words(preview));
-    preview.intersection(&said).count() * 3 >= preview.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_about;
-
-    #[test]
-    fn a_preview_is_read_back_with_other_words_too() {
-        let preview = "Send the note \"see you on Friday\" to mira@studio.example";
-        assert!(is_about("I would send Mira a note that says: see you on Friday. Shall I?", preview));
-        assert!(!is_about("One moment.", preview));
-        assert!(is_about("Anything.", ""));
     }
 }

@@ -23,6 +23,8 @@ const SETTLE: Duration = Duration::from_millis(500);
 const FIRST_PIECE: Duration = Duration::from_secs(2);
 const MAX_TASK_BYTES: usize = 8 << 10;
 const MAX_WAITING: usize = 8;
+/// Number of remembered ids.
+const MAX_KNOWN: usize = 1000;
 
 /// The delegations of a session.
 #[derive(Debug)]
@@ -34,11 +36,13 @@ pub(super) struct Delegations {
     waiting: VecDeque<Waiting>,
     /// The delegation that the agent works on.
     running: Option<Running>,
-    /// Delegations of the previous connection; their answers are sent without a delegation id.
-    known: HashSet<String>,
+    /// The ids of the last delegations, oldest first, to recognise repeated ones.
+    known: VecDeque<String>,
     /// Calls of delegations that wait for confirmation, by execution id.
     asked: HashSet<String>,
     connection: u32,
+    /// The session ends.
+    must_stop: bool,
     pub updates: mpsc::UnboundedReceiver<Update>,
     sender: mpsc::UnboundedSender<Update>,
 }
@@ -57,6 +61,8 @@ struct Running {
     /// The message id of the agent's turn.
     id: String,
     connection: Option<u32>,
+    /// The turn has an event. The agent cannot stop it earlier.
+    has_begun: bool,
 }
 
 /// A message from the turn that carries out a delegation.
@@ -75,12 +81,25 @@ impl Delegations {
             heard_at: None,
             waiting: VecDeque::new(),
             running: None,
-            known: HashSet::new(),
+            known: VecDeque::new(),
             asked: HashSet::new(),
             connection: 0,
+            must_stop: false,
             updates,
             sender,
         }
+    }
+
+    /// Returns false for a repeated delegation.
+    fn remember(&mut self, id: &str) -> bool {
+        if self.known.iter().any(|known| known == id) {
+            return false;
+        }
+        if self.known.len() >= MAX_KNOWN {
+            self.known.pop_front();
+        }
+        self.known.push_back(id.to_owned());
+        true
     }
 
     pub fn heard(&mut self, text: &str) {
@@ -126,7 +145,7 @@ impl Bridge {
     /// The model delegates. A repeated delegation is ignored.
     pub(super) fn delegated(&mut self, id: String) {
         self.timers.activity();
-        if !self.delegations.known.insert(id.clone()) {
+        if !self.delegations.remember(&id) {
             tracing::warn!(session = self.session.id, delegation = id, "the model delegated a task twice");
             return;
         }
@@ -160,7 +179,7 @@ impl Bridge {
         // The agent writes this turn to the log.
         self.log.user("");
         self.end_logged_turn().await;
-        self.delegations.running = Some(Running { id: id.clone(), connection });
+        self.delegations.running = Some(Running { id: id.clone(), connection, has_begun: false });
         let mut request = TurnRequest::message(&self.session.id, UserMessage::text(id, task));
         request.mode = Mode::Voice;
         request.principal = Some(Arc::clone(&self.principal));
@@ -183,7 +202,7 @@ impl Bridge {
         };
         if self.delegations.running.is_none() {
             let id = format!("voice_{}", ids::random());
-            self.delegations.running = Some(Running { id, connection: None });
+            self.delegations.running = Some(Running { id, connection: None, has_begun: false });
         }
         let (agent, updates) = (self.shared.agent.clone(), self.delegations.sender.clone());
         tokio::spawn(async move {
@@ -209,9 +228,23 @@ impl Bridge {
         });
     }
 
-    /// At the end of the session: stops the agent; writes finish and are recorded.
+    /// At the end of the session: answers the waiting delegations, and stops the agent; writes finish and are recorded.
     pub(super) async fn stop_delegation(&mut self) {
-        if self.delegations.running.is_some()
+        // Typed text has no delegation that waits for an answer.
+        for Waiting { id, connection, text, .. } in std::mem::take(&mut self.delegations.waiting) {
+            if text.is_none() {
+                self.comment(connection, &id, "The conversation has ended.".to_owned());
+            }
+        }
+        self.delegations.must_stop = true;
+        self.stop_begun_turn().await;
+    }
+
+    /// Stops the agent's turn at the end of the session, once it has begun.
+    async fn stop_begun_turn(&mut self) {
+        let has_begun = self.delegations.running.as_ref().is_some_and(|running| running.has_begun);
+        if self.delegations.must_stop
+            && has_begun
             && let Err(error) = self.shared.agent.stop(&self.session.id).await
         {
             tracing::warn!(session = self.session.id, "could not stop a delegated task: {error}");
@@ -221,7 +254,15 @@ impl Bridge {
     pub(super) async fn delegation_update(&mut self, update: Update) {
         self.timers.activity();
         match update {
-            Update::Event(event) => self.delegated_event(event).await,
+            Update::Event(event) => {
+                let running = self.delegations.running.as_mut();
+                let is_first =
+                    running.is_some_and(|running| !std::mem::replace(&mut running.has_begun, true));
+                if is_first {
+                    self.stop_begun_turn().await;
+                }
+                self.delegated_event(event).await;
+            }
             Update::Over(Ok(())) => {
                 self.delegations.running = None;
                 self.refresh().await;
@@ -236,6 +277,9 @@ impl Bridge {
 
     async fn delegated_event(&mut self, event: EventBody) {
         match event {
+            EventBody::TurnStarted { note: Some(message), .. } => {
+                self.send_to_client(ClientOutput::Message { text: Some(message), data: None });
+            }
             EventBody::ToolCalled { call, .. } => {
                 self.turn.has_calls = true;
                 self.send_to_client(ClientOutput::ToolStarted { call_id: call.id, tool: call.tool });
@@ -252,6 +296,7 @@ impl Bridge {
             EventBody::Text { text, .. } if !text.trim().is_empty() => self.say_of_task(text),
             EventBody::TurnEnded { outcome } => match outcome {
                 TurnOutcome::Failed { error } => self.say_of_task(error.message),
+                TurnOutcome::Stopped => self.say_of_task("That was stopped.".to_owned()),
                 TurnOutcome::StepLimit { .. } => self.say_of_task("I could not finish that.".to_owned()),
                 _ => {}
             },
@@ -273,7 +318,7 @@ impl Bridge {
 
     /// Speaks a text as the answer to the running delegation.
     fn say_of_task(&mut self, text: String) {
-        let Some(Running { id, connection }) = self.delegations.running.clone() else {
+        let Some(Running { id, connection, .. }) = self.delegations.running.clone() else {
             return self.send(Command::Commentary { delegation: None, text });
         };
         self.comment(connection, &id, text);
@@ -314,4 +359,19 @@ async fn follow(agent: &Agent, turn: Result<Turn, Error>, updates: &mpsc::Unboun
     };
     let over = followed.await.map_err(|error| error.to_string());
     let _ = updates.send(Update::Over(over));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_delegations_are_recognised_and_memory_is_bounded() {
+        let mut delegations = Delegations::new();
+        for number in 0..3 * MAX_KNOWN {
+            assert!(delegations.remember(&number.to_string()));
+            assert!(!delegations.remember(&number.to_string()));
+        }
+        assert_eq!(delegations.known.len(), MAX_KNOWN);
+    }
 }

@@ -50,8 +50,15 @@ impl Bridge {
         let is_true = |name: &str| session.state.get(name) == Some(&Value::Bool(true));
         let (audio, transcript) = (is_true("suppressAudio"), is_true("suppressTranscript"));
         if (audio, transcript) != (self.suppress_audio, self.suppress_transcript) {
+            if audio && !self.suppress_audio {
+                // An item whose start was sent gets its end.
+                self.end_item();
+            }
             (self.suppress_audio, self.suppress_transcript) = (audio, transcript);
             self.send_to_client(ClientOutput::Suppressed { audio, transcript });
+            // A read-back that was not audible is requested again.
+            self.repeat_question();
+            self.flush_notes();
         }
         if session.is_ending() && self.ending.is_none() {
             let pending = session.pending_end().cloned().unwrap_or_default();

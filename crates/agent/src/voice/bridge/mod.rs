@@ -9,9 +9,11 @@
 
 mod client_side;
 mod confirmations;
+mod decisions;
 mod delegations;
 mod ending;
 mod model_side;
+mod read_back;
 mod reconnect;
 mod speech;
 mod timers;
@@ -96,6 +98,8 @@ struct TurnState {
     /// When the last piece arrived; `None` once the utterance is complete.
     user_piece_at: Option<Instant>,
     assistant_text: String,
+    /// The length of the model's text when it was last asked to read a preview back.
+    requested_at: usize,
     has_audio: bool,
     has_calls: bool,
     is_interrupted: bool,
@@ -215,8 +219,10 @@ impl Bridge {
 
     /// Runs the session to its end.
     pub async fn run(mut self) {
-        // Requests that an earlier connection has left open.
+        // What an earlier process or connection has left: suppressed output, a requested end, open requests.
+        self.refresh().await;
         self.load_questions().await;
+        self.flush_notes();
         while self.end.is_none() {
             self.step().await;
         }
@@ -269,6 +275,10 @@ impl Bridge {
         for question in self.confirmations.open() {
             self.queue.push(ClientOutput::ConfirmationRequested(question));
         }
+        if self.suppress_audio || self.suppress_transcript {
+            let (audio, transcript) = (self.suppress_audio, self.suppress_transcript);
+            self.queue.push(ClientOutput::Suppressed { audio, transcript });
+        }
         self.queue.push_first(ClientOutput::Ready(self.ready(token, true)));
         self.input = Some(received);
         self.timers.client_is_back();
@@ -282,16 +292,9 @@ impl Bridge {
         self.timers.client_is_gone(self.shared.options.grace);
     }
 
-    /// Sends an output to the client, unless it is suppressed.
+    /// Sends an output to the client, unless it is a suppressed transcript. Audio goes through `send_audio`.
     fn send_to_client(&self, output: ClientOutput) {
-        let is_suppressed = match &output {
-            ClientOutput::Audio(_) | ClientOutput::AudioStarted { .. } | ClientOutput::AudioEnded { .. } => {
-                self.is_audio_suppressed()
-            }
-            ClientOutput::Transcript { .. } => self.suppress_transcript,
-            _ => false,
-        };
-        if is_suppressed {
+        if self.suppress_transcript && matches!(output, ClientOutput::Transcript { .. }) {
             return;
         }
         self.queue.push(output);

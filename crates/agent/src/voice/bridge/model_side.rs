@@ -73,26 +73,25 @@ impl Bridge {
         }
         if self.speech.item.as_ref().is_none_or(is_other) {
             self.end_item();
-            let id = Self::new_item_id();
-            self.send_to_client(ClientOutput::AudioStarted { item: id.clone() });
-            self.speech.item = Some(Item {
-                id,
-                provider_id,
-                bytes: 0,
-                started: Instant::now(),
-                played_ms: 0,
-                is_ended: false,
-                is_interrupted: false,
-            });
+            self.speech.item = Some(Item::new(Self::new_item_id(), provider_id));
         }
         let pcm = self.to_client.process(pcm);
         self.send_audio(&pcm);
         self.shared.metrics.count(|metrics| metrics.frame_time.add_duration(started.elapsed()));
     }
 
+    /// Sends audio of the current item, unless it is suppressed.
     fn send_audio(&mut self, pcm: &[u8]) {
-        if let Some(item) = &mut self.speech.item {
-            item.bytes += pcm.len() as u64;
+        let is_suppressed = self.is_audio_suppressed();
+        let Some(item) = self.speech.item.as_mut().filter(|_| !pcm.is_empty()) else { return };
+        if is_suppressed {
+            item.is_withheld = true;
+            return;
+        }
+        item.bytes += pcm.len() as u64;
+        if !std::mem::replace(&mut item.is_announced, true) {
+            let item = item.id.clone();
+            self.send_to_client(ClientOutput::AudioStarted { item });
         }
         for frame in pcm.chunks(MAX_FRAME_BYTES) {
             self.send_to_client(ClientOutput::Audio(frame.to_vec()));
@@ -105,14 +104,15 @@ impl Bridge {
         else {
             return;
         };
-        let item = item.id.clone();
+        let id = item.id.clone();
         let rest = self.to_client.flush();
         self.send_audio(&rest);
         let ms = self.speech.length_ms();
-        if let Some(item) = &mut self.speech.item {
-            item.is_ended = true;
+        let Some(item) = &mut self.speech.item else { return };
+        item.is_ended = true;
+        if item.is_announced {
+            self.send_to_client(ClientOutput::AudioEnded { item: id, ms });
         }
-        self.send_to_client(ClientOutput::AudioEnded { item, ms });
     }
 
     /// Stops playback. The model is informed when the playback position is known.
@@ -122,9 +122,12 @@ impl Bridge {
         }
         let Some(item) = self.speech.item.as_mut().filter(|item| !item.is_interrupted) else { return };
         item.is_interrupted = true;
-        let id = item.id.clone();
+        let (id, is_announced) = (item.id.clone(), item.is_announced);
         self.queue.drop_audio();
-        self.send_to_client(ClientOutput::Interrupted { item: id });
+        if is_announced {
+            self.send_to_client(ClientOutput::Interrupted { item: id });
+        }
+        self.playback_interrupted();
         self.turn.is_interrupted = true;
         self.log.interrupted();
         self.timers.truncate_at = Some(Instant::now() + PLAYED_TIMEOUT);
@@ -233,11 +236,12 @@ impl Bridge {
         if is_heard {
             self.user_utterance_complete().await;
         }
-        let said = self.end_assistant_text();
+        let said = self.said_since_request();
+        self.end_assistant_text();
         let (has_audio, has_calls) = (self.turn.has_audio, self.turn.has_calls);
         let is_empty = self.turn.is_open && !has_audio && !has_calls && !self.turn.is_interrupted;
         self.shared.metrics.count_turn(self.speech.take_level(), is_empty);
-        self.model_has_spoken(has_audio, &said);
+        self.model_has_spoken(has_audio, said.as_deref());
         if let Some(item) = self.speech.item.as_ref().filter(|_| has_audio) {
             self.calls.model_has_spoken(item.started);
         }
@@ -256,19 +260,14 @@ impl Bridge {
         self.flush_notes();
     }
 
-    /// Completes the model's utterance, and returns it.
-    pub(super) fn end_assistant_text(&mut self) -> String {
+    /// Completes the model's utterance.
+    pub(super) fn end_assistant_text(&mut self) {
+        self.turn.requested_at = 0;
         let text = std::mem::take(&mut self.turn.assistant_text).trim().to_owned();
         if !text.is_empty() {
             let (speaker, is_interrupted) = (Speaker::Assistant, self.turn.is_interrupted);
-            self.send_to_client(ClientOutput::Transcript {
-                speaker,
-                text: text.clone(),
-                is_final: true,
-                is_interrupted,
-            });
+            self.send_to_client(ClientOutput::Transcript { speaker, text, is_final: true, is_interrupted });
         }
-        text
     }
 
     /// Whether the model can receive a text without being interrupted.

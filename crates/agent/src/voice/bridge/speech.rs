@@ -25,10 +25,33 @@ pub(super) struct Item {
     /// Duration that was sent to the client.
     pub bytes: u64,
     pub started: Instant,
+    /// Its start was sent to the client.
+    pub is_announced: bool,
+    /// A part of it was suppressed.
+    pub is_withheld: bool,
     /// Duration that the client reports as played.
     pub played_ms: u64,
+    /// When the client reported that it had played all audio so far.
+    pub caught_up_at: Option<Instant>,
     pub is_ended: bool,
     pub is_interrupted: bool,
+}
+
+impl Item {
+    pub fn new(id: String, provider_id: Option<String>) -> Self {
+        Self {
+            id,
+            provider_id,
+            bytes: 0,
+            started: Instant::now(),
+            is_announced: false,
+            is_withheld: false,
+            played_ms: 0,
+            caught_up_at: None,
+            is_ended: false,
+            is_interrupted: false,
+        }
+    }
 }
 
 impl Speech {
@@ -61,7 +84,7 @@ impl Speech {
         let item = self.item.as_ref().filter(|item| !item.is_interrupted)?;
         let length = self.length_ms();
         if item.played_ms >= length {
-            return Some(item.started);
+            return Some(item.caught_up_at.unwrap_or(item.started));
         }
         Some(item.started + Duration::from_millis(length))
     }
@@ -84,10 +107,39 @@ impl Speech {
         let length = self.length_ms();
         match &mut self.item {
             Some(item) if item.id == id => {
+                let was_behind = item.played_ms < length;
                 item.played_ms = item.played_ms.max(ms.min(length));
+                if was_behind && item.played_ms >= length {
+                    item.caught_up_at = Some(Instant::now());
+                }
                 item.is_ended && item.played_ms >= length
             }
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn playback_ends_when_the_client_reports_it_and_not_when_it_began() {
+        let mut speech = Speech::new(24_000);
+        let mut item = Item::new("i".to_owned(), None);
+        item.bytes = 48_000;
+        speech.item = Some(item);
+        let began = Instant::now();
+        assert_eq!(speech.play_end(), Some(began + Duration::from_secs(1)));
+        tokio::time::advance(Duration::from_millis(900)).await;
+        assert!(!speech.played("i", 1000), "more audio may follow");
+        assert_eq!(speech.play_end(), Some(began + Duration::from_millis(900)));
+        assert!(!speech.is_playing());
+        tokio::time::advance(Duration::from_millis(100)).await;
+        if let Some(item) = &mut speech.item {
+            item.is_ended = true;
+        }
+        assert!(speech.played("i", 1000));
+        assert_eq!(speech.play_end(), Some(began + Duration::from_millis(900)));
     }
 }

@@ -9,7 +9,7 @@ use crate::voice::voice_settings::VoiceOptions;
 
 /// A pause in the user's transcript after which the utterance counts as complete.
 const SETTLE: Duration = Duration::from_millis(700);
-/// How often the session's record is read, because it may be ended over REST.
+/// How often the session's record and its open questions are read, because another process may change them.
 const RECORD_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -18,7 +18,8 @@ pub(super) struct Timers {
     pub last_activity: Instant,
     max_at: Instant,
     client_gone_at: Option<Instant>,
-    record_at: Instant,
+    /// When the session's record and its open questions are read next.
+    pub record_at: Instant,
     /// When an interrupted item is truncated at the model.
     pub truncate_at: Option<Instant>,
     pub reconnect_at: Option<Instant>,
@@ -94,6 +95,7 @@ impl Bridge {
         if now >= self.timers.record_at {
             self.timers.record_at = now + RECORD_INTERVAL;
             self.refresh().await;
+            self.read_missed_results().await;
         }
         if is_due(self.timers.truncate_at) {
             self.truncate();

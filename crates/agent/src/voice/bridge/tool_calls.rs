@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
 use toolwright_orchestrator::store::SessionRecord;
-use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, ToolCall};
+use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, ToolCall, begun_task};
 
 use super::Bridge;
 use crate::calls::result_part;
@@ -16,7 +16,7 @@ use crate::event::{EventBody, ToolCallPart};
 use crate::ids;
 use crate::metrics::series;
 use crate::voice::client::ClientOutput;
-use crate::voice::transport::{Command, ModelCall};
+use crate::voice::transport::{Command, Connection, ModelCall};
 
 /// Maximum number of concurrent calls; further ones are refused.
 const MAX_OPEN: usize = 16;
@@ -40,6 +40,8 @@ pub(super) struct ToolCalls {
     finished: mpsc::UnboundedSender<FinishedCall>,
     connection: u32,
     has_filled: bool,
+    /// The ids of background calls that have not ended.
+    pub background: HashSet<String>,
     /// Results that were sent but not yet mentioned by the model: they may be lost with the connection.
     unheard: Vec<(Instant, String)>,
 }
@@ -71,6 +73,7 @@ impl ToolCalls {
             finished,
             connection: 0,
             has_filled: false,
+            background: HashSet::new(),
             unheard: Vec::new(),
         }
     }
@@ -238,6 +241,7 @@ impl Bridge {
             tool: call.tool.clone(),
             error,
         });
+        self.calls.background.extend(end.ok().and_then(begun_task).map(str::to_owned));
         let result = result_part(&self.orchestrator, &self.session, (&execution, &call.tool), end);
         let mut content = (*result.content).clone();
         match failure.and_then(|failure| failure.confirmation.as_deref()) {
@@ -286,9 +290,9 @@ impl Bridge {
     /// When to speak a filler.
     pub(super) fn filler_at(&self) -> Option<Instant> {
         let options = &self.shared.options;
-        let can_fill = options.provider.says_fillers && options.filler.is_some();
+        let can_say = self.connection.as_ref().is_some_and(Connection::can_say_filler);
         let is_due =
-            can_fill && !self.calls.has_filled && !self.speech.is_playing() && self.connection.is_some();
+            can_say && options.filler.is_some() && !self.calls.has_filled && !self.speech.is_playing();
         is_due.then(|| self.calls.oldest()).flatten().map(|started| started + options.filler_after)
     }
 

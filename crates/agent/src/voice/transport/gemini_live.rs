@@ -22,7 +22,6 @@ pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
     input_rate: 16_000,
     output_rate: 24_000,
     tools: ToolUse::Calls,
-    says_fillers: false,
     path: |_| "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent".to_owned(),
     headers: |key| vec![("x-goog-api-key", key.to_owned())],
     codec: |setup| Box::new(GeminiLive::new(setup)),

@@ -36,7 +36,6 @@ pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
     input_rate: RATE,
     output_rate: RATE,
     tools: ToolUse::Delegates,
-    says_fillers: false,
     path: |_| "/live/sessions".to_owned(),
     headers: |key| vec![("authorization", format!("Bearer {key}"))],
     codec: |setup| Box::new(GptLive::new(setup)),

@@ -33,8 +33,6 @@ pub(crate) struct VoiceProvider {
     pub output_rate: u32,
     /// How the model uses tools.
     pub tools: ToolUse,
-    /// Whether it can speak a text while a call runs.
-    pub says_fillers: bool,
     /// The path and query of the socket, after the address.
     pub path: fn(model: &str) -> String,
     pub headers: fn(key: &str) -> Vec<(&'static str, String)>,
@@ -195,6 +193,10 @@ pub(crate) trait Codec: Send {
     fn audio(&mut self, pcm: &[u8], output: &mut CodecOutput);
     fn command(&mut self, command: Command, output: &mut CodecOutput);
     fn message(&mut self, message: &Value, output: &mut CodecOutput);
+    /// Whether the model would speak a [`Command::Filler`] now.
+    fn can_say_filler(&self) -> bool {
+        false
+    }
     /// Called ten times a second.
     fn tick(&mut self, output: &mut CodecOutput) {
         let _ = output;

@@ -21,7 +21,6 @@ pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
     input_rate: 24_000,
     output_rate: 24_000,
     tools: ToolUse::Calls,
-    says_fillers: true,
     path: |model| format!("/realtime?model={model}"),
     headers: |key| vec![("authorization", format!("Bearer {key}"))],
     codec: |setup| Box::new(OpenAiRealtime::new(setup)),
@@ -198,6 +197,10 @@ impl Codec for OpenAiRealtime {
             Command::Interrupt { item, ms } => self.interrupt(item, ms, output),
             Command::Muted(false) | Command::Filler(_) | Command::Close => {}
         }
+    }
+
+    fn can_say_filler(&self) -> bool {
+        !self.is_responding
     }
 
     fn message(&mut self, event: &Value, output: &mut CodecOutput) {

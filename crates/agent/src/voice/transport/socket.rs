@@ -213,6 +213,10 @@ impl Connection {
         self.output.messages.drain(..).map(|text| self.queue.push_audio(text)).sum()
     }
 
+    pub fn can_say_filler(&self) -> bool {
+        self.codec.can_say_filler()
+    }
+
     pub fn send(&mut self, command: Command) {
         let is_close = command == Command::Close;
         self.codec.command(command, &mut self.output);
