@@ -90,7 +90,7 @@ fn a_test_is_not_held_against_the_latency_budget() {
     let run = project.run(&["test"]).expect_code(0);
     assert!(!run.stderr.contains("longer than"), "{}", run.stderr);
     let called = project.run(&["call", "sound", r#"{"query": "x"}"#]).expect_code(0);
-    called.expect_stderr(&["longer than its latency budget of 1 ms"]);
+    called.expect_stderr(&["longer than its `latencyBudgetMs` of 1"]);
 }
 
 #[test]
