@@ -53,6 +53,45 @@ fn an_unknown_member_of_the_context_is_found() {
 }
 
 #[test]
+fn a_capability_that_the_side_effects_do_not_allow_is_found_and_may_be_acknowledged() {
+    let project = Project::with(&["one"]);
+    let effects = |effects: &str| {
+        let schema = fs::read_to_string(project.path("one/schema.json")).unwrap();
+        let mut schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        let category = if effects == "none" { "utility" } else { "retrieval" };
+        (schema["sideEffects"], schema["category"]) = (effects.into(), category.into());
+        project.write("one/schema.json", schema.to_string());
+    };
+    for (declared, body, path, needs) in [
+        ("none", "return context.http.fetch('https://a.example')", "http.fetch", "read_only"),
+        ("none", "const { search } = context.kb; return search({})", "kb.search", "read_only"),
+        (
+            "read_only",
+            "await context.messaging.send({}); await context.messaging.send({})",
+            "messaging.send",
+            "writes",
+        ),
+    ] {
+        effects(declared);
+        handler(&project, body);
+        let (found, help) = only(&project);
+        let text =
+            format!("`context.{path}` needs `sideEffects: \"{needs}\"`, and this tool has \"{declared}\"");
+        assert!(found.starts_with(&format!("warning handler-capability-refused {text}")), "{body}: {found}");
+        assert!(help.starts_with(&format!("declare `\"sideEffects\": \"{needs}\"`")), "{help}");
+    }
+    project.edit("one/schema.json", "{", "{\"allow\":[\"handler-capability-refused\"],");
+    assert_eq!(diagnostics(&project), [0; 0]);
+    for body in ["return context.http.fetch('https://a.example')", "return context.callTool('two', {})"] {
+        effects("read_only");
+        project.edit("one/schema.json", "\"allow\":[\"handler-capability-refused\"],", "");
+        handler(&project, body);
+        assert_eq!(diagnostics(&project), [0; 0], "{body}");
+        project.edit("one/schema.json", "{", "{\"allow\":[\"handler-capability-refused\"],");
+    }
+}
+
+#[test]
 fn members_that_exist_or_cannot_be_known_are_not_reported() {
     let project = Project::with(&["one"]);
     for source in [

@@ -135,6 +135,22 @@ fn an_mcp_host_is_served_by_the_server_that_uses_the_store() {
 }
 
 #[test]
+fn a_failure_inside_the_server_is_shown_with_the_page_of_its_call() {
+    let project = project();
+    project
+        .write("find-note/handler.js", "export async function execute() {\n  throw new Error('boom');\n}\n");
+    let serving = Serving::start(&project, &[]);
+    let failed = project.run(&["call", "find_note", r#"{"query": "x"}"#]).expect_code(1);
+    let envelope = envelope(&failed);
+    assert_eq!(envelope["error"]["type"], "INTERNAL", "{envelope}");
+    let id = envelope["meta"]["executionId"].as_str().unwrap();
+    let page = format!("http://{}/calls/{id}?session=", serving.address);
+    let failed = failed.expect_stderr(&["the server's log has the cause", &page]);
+    let path = failed.stderr.split(&serving.address).last().unwrap().trim();
+    assert_eq!(serving.ask(&format!("GET {path}"), "accept: text/html\r\n", "").0, 200, "{path}");
+}
+
+#[test]
 fn the_file_that_names_the_server_is_private_and_checked() {
     let project = project();
     let serving = Serving::start(&project, &[]);

@@ -118,6 +118,50 @@ fn the_settings_of_the_store_are_checked_and_used() {
 }
 
 #[test]
+fn errors_of_the_configuration_are_plain_and_say_what_to_write() {
+    let project = choices();
+    let listen = |address: &str| format!("[server]\nlisten = \"{address}\"\n");
+    for (text, message, help) in [
+        ("[sever]\n".to_owned(), "unknown field `sever`", "did you mean `server`?"),
+        ("[server]\nlsten = \"x\"\n".to_owned(), "unknown field `lsten`", "did you mean `listen`?"),
+        ("[server]\nworkers = \"two\"\n".to_owned(), "a whole number from 1 to 65535", "configuration.md"),
+        (
+            "[[mcp_servers]]\nname = \"a\"\ncommand = \"nope\"\n".to_owned(),
+            "expected a list such as [\"a\", \"b\"]",
+            "configuration.md",
+        ),
+        (listen("127.0.0.1:99999"), "a port is at most 65535, not 99999; write 127.0.0.1:7300", "help: "),
+        (listen("7413"), "`7413` has no address; write 127.0.0.1:7413", "help: "),
+    ] {
+        fs::write(project.dir().join("toolwright.toml"), text).unwrap();
+        project.run(&["serve", "--dump-config"]).expect_code(1).expect_stderr(&[message, help]);
+    }
+    fs::write(project.dir().join("toolwright.toml"), listen("localhost:7413")).unwrap();
+    let dumped = project.run(&["serve", "--dump-config"]).expect_code(0).stdout;
+    assert!(dumped.contains("listen = \"127.0.0.1:7413\""), "{dumped}");
+}
+
+#[test]
+fn a_refused_value_of_the_environment_is_named_with_its_variable() {
+    let project = choices();
+    for (name, value, code, expected) in [
+        ("TOOLWRIGHT_LISTEN", "foo", 2, "`foo` is not an address with a port; write 127.0.0.1:7300"),
+        ("TOOLWRIGHT_WORKERS", "two", 2, "invalid value 'two' for '--workers <N>'"),
+        ("TOOLWRIGHT_AGENT", "foo", 1, "the agent cannot be set up from"),
+    ] {
+        let mut command = project.command(&["serve", "--listen", "127.0.0.1:0"]);
+        if name == "TOOLWRIGHT_LISTEN" {
+            command = project.command(&["serve"]);
+        }
+        command.env(name, value);
+        let refused = run(command).expect_code(code);
+        refused.expect_stderr(&[expected, &format!("environment variable {name}")]);
+    }
+    let refused = project.run(&["serve", "--listen", "foo"]).expect_code(2);
+    assert!(!refused.stderr.contains("environment variable"), "{}", refused.stderr);
+}
+
+#[test]
 fn new_tools_are_created_in_the_configured_directory() {
     let project = choices();
     fs::write(project.dir().join("toolwright.toml"), "[tools]\ndir = \"t-file\"\n").unwrap();

@@ -123,6 +123,56 @@ fn doctor_with(project: &Project, config: &str, variables: &[(&str, &str)]) -> V
 }
 
 #[test]
+fn what_keeps_serve_from_starting_is_found() {
+    let project = Project::with(&["one"]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap();
+    let config = format!(
+        "[agent]\nprovider = \"anthropic\"\nkey_env = \"NO_SUCH_KEY\"\n\
+         [voice]\nprovider = \"gemini-live\"\nkey_env = \"NO_SUCH_KEY\"\n[server]\nlisten = \"{listen}\"\n"
+    );
+    let expect = |report: &Value, check: &str, wanted: &str, part: &str| {
+        let row = status(report, check);
+        assert!(row["status"] == wanted && row.to_string().contains(part), "{part}: {report}");
+    };
+    let report = doctor_with(&project, &config, &[]);
+    expect(&report, "agent", "broken", "set NO_SUCH_KEY");
+    expect(&report, "voice", "broken", "NO_SUCH_KEY");
+    expect(&report, "server", "broken", "--listen ADDR:PORT");
+    let report =
+        doctor_with(&project, &config, &[("NO_SUCH_KEY", "x"), ("TOOLWRIGHT_LISTEN", "127.0.0.1:0")]);
+    expect(&report, "agent", "ok", "anthropic");
+    expect(&report, "voice", "ok", "gemini-live");
+    expect(&report, "server", "ok", "no keys: anyone on this machine");
+    let open = "[agent]\nprovider = \"offline\"\n[server]\nlisten = \"0.0.0.0:0\"\n";
+    let report = doctor_with(&project, open, &[]);
+    expect(&report, "agent", "ok", "offline");
+    expect(&report, "server", "broken", "toolwright keys create NAME");
+    fs::create_dir_all(project.dir().join(".toolwright")).unwrap();
+    fs::write(project.dir().join(".toolwright/keys.json"), "{").unwrap();
+    expect(&doctor_with(&project, "", &[]), "server", "broken", "keys.json");
+    let report = doctor_with(&project, "", &[("TOOLWRIGHT_AGENT", "foo"), ("TOOLWRIGHT_LISTEN", "foo")]);
+    expect(&report, "agent", "broken", "environment variable TOOLWRIGHT_AGENT=foo");
+    expect(&report, "server", "broken", "correct or unset TOOLWRIGHT_LISTEN");
+}
+
+#[test]
+fn a_model_that_ollama_has_not_pulled_is_found() {
+    let project = Project::with(&["one"]);
+    let url = serve("/api/tags", &[("GET /api/tags ", r#"{"models":[{"name":"qwen3:latest"}]}"#)]);
+    for (url, model, status_wanted, part) in [
+        (url.as_str(), "qwen3", "ok", "qwen3 of ollama"),
+        (url.as_str(), "llama3", "broken", "run `ollama pull llama3`"),
+        ("http://127.0.0.1:1", "qwen3", "broken", "start it with `ollama serve`"),
+    ] {
+        let config = format!("[agent]\nprovider = \"ollama\"\nmodel = \"{model}\"\nbase_url = \"{url}\"\n");
+        let report = doctor_with(&project, &config, &[]);
+        let row = status(&report, "agent");
+        assert!(row["status"] == status_wanted && row.to_string().contains(part), "{part}: {report}");
+    }
+}
+
+#[test]
 fn the_key_and_the_model_of_the_image_service_are_tried() {
     let project = Project::with(&["one"]);
     let url = serve("Bearer right", &[("GET /v1/models ", r#"{"data":[{"id":"paint-2"}]}"#)]);

@@ -165,7 +165,8 @@ fn a_new_project_works_with_every_command() {
         &["build", "--format", "json"][..],
         &["check"],
         &["list"],
-        &["describe", "find-note"],
+        &["describe", "kb-search"],
+        &["describe", "reg_describe"],
         &["prompt", "--mode", "voice"],
         &["prompt", "--mode", "text"],
     ] {
@@ -176,10 +177,15 @@ fn a_new_project_works_with_every_command() {
     assert_eq!(run_in(&dir, &["check", "--format", "json"]).json()["diagnostics"], json!([]));
     run_in(&dir, &["test"]).expect_code(0);
     // An empty knowledge base gives no results; without one, the tool reports it.
-    let args = ["call", "find_note", r#"{"query": "opening hours"}"#, "--format", "json"];
+    let args = ["call", "kb_search", r#"{"query": "opening hours"}"#, "--format", "json"];
     let first = run_in(&dir, &args).json();
     let is_empty = first["data"]["results"] == json!([]);
     assert!(is_empty || first["error"]["type"] == "PERMANENT", "{first}");
+    // The offline agent quotes the knowledge base with the tool of the project.
+    fs::write(dir.join("hours.md"), "# Opening hours\n\nThe studio is open from nine to five.\n").unwrap();
+    run_in(&dir, &["kb", "add", "hours.md"]).expect_code(0);
+    let quoted = run_in(&dir, &["chat", "--agent", "offline", "When is the studio open?"]).expect_code(0);
+    assert!(quoted.stdout.contains("> ") && quoted.stdout.contains("nine to five"), "{quoted:?}");
     assert!(fs::read_to_string(dir.join("README.md")).unwrap().starts_with("# my-agent\n"));
     assert!(fs::read_to_string(dir.join(".gitignore")).unwrap().contains("tool_registry.json"));
 }
@@ -204,14 +210,32 @@ fn a_project_can_be_created_in_an_empty_or_the_current_directory() {
 }
 
 #[test]
-fn a_directory_that_is_not_empty_is_refused_and_left_unchanged() {
+fn a_new_repository_becomes_a_project_and_its_own_files_stay() {
     let project = Project::empty();
-    fs::create_dir(project.dir().join("full")).unwrap();
-    fs::write(project.dir().join("full/README.md"), "mine").unwrap();
+    let dir = project.dir().join("two");
+    fs::create_dir_all(dir.join(".git")).unwrap();
+    for file in ["README.md", ".gitignore", "notes.txt", ".git/config"] {
+        fs::write(dir.join(file), "mine").unwrap();
+    }
+    let made = run_in(&dir, &["init", "."]).expect_code(0);
+    made.expect_stderr(&["kept your README.md", "kept your .gitignore", "add these lines to it: /tools/"]);
+    for file in ["README.md", ".gitignore", "notes.txt", ".git/config"] {
+        assert_eq!(fs::read_to_string(dir.join(file)).unwrap(), "mine", "{file}");
+    }
+    run_in(&dir, &["build"]).expect_code(0);
+}
+
+#[test]
+fn a_directory_with_files_that_would_be_replaced_is_refused_and_left_unchanged() {
+    let project = Project::empty();
+    fs::create_dir_all(project.dir().join("full/prompts")).unwrap();
+    fs::write(project.dir().join("full/prompts/core.md"), "mine").unwrap();
     fs::write(project.dir().join("file"), "mine").unwrap();
-    project.run(&["init", "full"]).expect_code(1).expect_stderr(&["full is not empty"]);
+    let refused = project.run(&["init", "full"]).expect_code(1);
+    refused.expect_stderr(&["full has prompts/core.md already", "move them away"]);
     project.run(&["init", "file"]).expect_code(1).expect_stderr(&["file"]);
     assert_eq!(fs::read_dir(project.dir().join("full")).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(project.dir().join("full/prompts/core.md")).unwrap(), "mine");
     assert_eq!(fs::read_to_string(project.dir().join("file")).unwrap(), "mine");
     assert_eq!(fs::read_dir(project.dir()).unwrap().count(), 3, "litter");
 }

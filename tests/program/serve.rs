@@ -98,6 +98,9 @@ fn it_serves_the_reference_toolset() {
     let line: Value = serde_json::from_str(&serving.expect("trace-1")).unwrap();
     assert_eq!((&line["path"], &line["status"]), (&json!("/v1/tools/rank_results/call"), &json!(200)));
     assert_eq!(line["principal"], "local");
+    serving.ask("POST /v1/confirmations/conf_a1.5ec4e7/approve", "x-request-id: trace-2\r\n", "{}");
+    let line = serving.expect("trace-2");
+    assert!(line.contains("/v1/confirmations/conf_a1/approve") && !line.contains("5ec4e7"), "{line}");
     serving.terminate();
     assert!(serving.ended().success());
     let audit = project.run(&["audit", "tail", "--format", "json"]).expect_code(0).stdout;
@@ -192,6 +195,32 @@ fn keys_are_created_listed_and_revoked() {
         .run(&["keys", "revoke", "nobody"])
         .expect_code(1)
         .expect_stderr(&["no key `nobody`", "keys list"]);
+}
+
+#[test]
+fn a_key_has_a_whole_number_of_days_and_names_without_spaces_around_them() {
+    let project = Project::with(&["find-note"]);
+    let create = |args: &[&str]| project.run(&[&["keys", "create", "mira"], args].concat()).expect_code(2);
+    for days in ["soon", "0", "1.5"] {
+        create(&["--expires", days]).expect_stderr(&["write whole days, at least 1"]);
+    }
+    create(&["--role", "Admin "]).expect_stderr(&["\"Admin \" cannot be used", "without spaces around them"]);
+    let missing = project.run(&["voice", "--wav", "nope.wav"]).expect_code(1);
+    let missing = missing.expect_stderr(&["cannot read nope.wav", "name a WAV file that exists"]);
+    assert!(!missing.stderr.contains("ffmpeg"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_source_that_does_not_exist_is_reported_once() {
+    let project = Project::with(&["find-note"]);
+    std::fs::write(project.dir().join("toolwright.toml"), "[kb]\nsources = [\"nope\"]\n").unwrap();
+    let mut serving = Serving::start(&project, &[]);
+    let line = serving.expect("nope: no such file");
+    assert!(line.contains("correct `[kb] sources` in toolwright.toml"), "{line}");
+    serving.terminate();
+    assert!(serving.ended().success());
+    let rest: Vec<String> = serving.lines.iter().collect();
+    assert!(!rest.iter().any(|line| line.contains("nope")), "{rest:#?}");
 }
 
 #[test]

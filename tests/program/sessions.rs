@@ -32,6 +32,10 @@ fn list_show_and_end(project: &Project) {
     assert_eq!(project.run(&["sessions", "end", "s1"]).expect_code(0).stdout, "");
     let shown = project.run(&["sessions", "show", "s1"]).expect_code(0).stdout;
     assert!(shown.contains("standing      ended"), "{shown}");
+    project
+        .run(&["sessions", "end", "s1"])
+        .expect_code(0)
+        .expect_stderr(&["the session s1 has ended already"]);
     assert_eq!(call(project, "s1")["error"]["type"], "SESSION_INACTIVE");
     for action in ["show", "end"] {
         let unknown = project.run(&["sessions", action, "none"]).expect_code(1);

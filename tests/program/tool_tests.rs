@@ -55,6 +55,45 @@ fn a_failing_test_prints_the_differences_and_exits_with_1() {
 }
 
 #[test]
+fn another_tool_that_does_not_build_keeps_no_call_and_no_test_from_running() {
+    let project = Project::with(&["find-note", "sound"]);
+    project.write(
+        "sound/tests/works.json",
+        TEST.replace("dark", "light").replace(r#"{ "capability": "kb.search" }"#, ""),
+    );
+    project.write("find-note/handler.js", "export async function execute( {");
+    std::fs::write(project.dir().join("toolwright.toml"), "[tool.find_note.http]\nallow = [\"a.example\"]\n")
+        .unwrap();
+    let left_out = "left out, because they do not build: find-note; see `toolwright check`";
+    project.run(&["test", "--only", "sound"]).expect_code(0).expect_stderr(&[left_out, "1 passed, 0 failed"]);
+    project.run(&["call", "sound", r#"{"query": "x"}"#]).expect_code(0).expect_stderr(&[left_out]);
+    project.run(&["test"]).expect_code(1).expect_stderr(&["the tools do not build"]);
+    for tool in ["find-note", "find_note"] {
+        project
+            .run(&["call", tool, r#"{"query": "x"}"#])
+            .expect_code(1)
+            .expect_stderr(&["the tools do not build"]);
+    }
+    project.run(&["call", "nothing", "{}"]).expect_code(1).expect_stderr(&[left_out]);
+}
+
+#[test]
+fn a_test_is_not_held_against_the_latency_budget() {
+    let project = Project::with(&["sound"]);
+    project.edit("sound/schema.json", "\"latencyBudgetMs\": 800", "\"latencyBudgetMs\": 1");
+    let slow = "export async function execute({ args }) {\n  const start = Date.now();\n  while (Date.now() < start + 20);\n  return { ok: true, data: args };\n}\n";
+    project.write("sound/handler.js", slow);
+    project.write(
+        "sound/tests/works.json",
+        TEST.replace("dark", "light").replace(r#"{ "capability": "kb.search" }"#, ""),
+    );
+    let run = project.run(&["test"]).expect_code(0);
+    assert!(!run.stderr.contains("longer than"), "{}", run.stderr);
+    let called = project.run(&["call", "sound", r#"{"query": "x"}"#]).expect_code(0);
+    called.expect_stderr(&["longer than its `latencyBudgetMs` of 1"]);
+}
+
+#[test]
 fn an_invalid_test_file_fails_and_the_others_run() {
     let project = Project::with(&["find-note"]);
     project.write("find-note/tests/a.json", "{");

@@ -129,6 +129,29 @@ impl AgentSection {
         self.remote(transport.provider, model, key)
     }
 
+    /// Why the model cannot answer now, and the fix: Ollama does not run, or has not pulled it. Other providers are
+    /// not asked.
+    pub async fn problem_of(&self, model: &Model) -> Option<(String, String)> {
+        if model.provider() != "ollama" {
+            return None;
+        }
+        let name = model.name();
+        let Some(pulled) = self.ollama_models().await else {
+            let message = format!("Ollama does not answer at {}", self.ollama_address()?);
+            return Some((message, "start it with `ollama serve`, or correct `[agent] base_url`".to_owned()));
+        };
+        let is_pulled = pulled.iter().any(|one| one == name || one.strip_suffix(":latest") == Some(name));
+        let missing = || (format!("Ollama has no model `{name}`"), format!("run `ollama pull {name}`"));
+        (!is_pulled).then(missing)
+    }
+
+    fn ollama_address(&self) -> Option<&str> {
+        match &self.base_url {
+            Some(base) => Some(base),
+            None => Some(transport::transport("ollama").ok()?.base_url),
+        }
+    }
+
     fn remote(&self, provider: &str, model: String, key: Option<String>) -> Result<Model, String> {
         if self.tool_choice == Some(ToolChoice::Required)
             && !transport::transport(provider)?.can_require_calls
@@ -154,10 +177,12 @@ impl AgentSection {
 
     /// The first model of a running Ollama.
     async fn running_ollama(&self) -> Option<String> {
-        let base = match &self.base_url {
-            Some(base) => base.as_str(),
-            None => transport::transport("ollama").ok()?.base_url,
-        };
+        self.ollama_models().await?.into_iter().next()
+    }
+
+    /// The models of a running Ollama.
+    async fn ollama_models(&self) -> Option<Vec<String>> {
+        let base = self.ollama_address()?;
         let client = Client::builder().redirect(redirect::Policy::none()).timeout(OLLAMA_TIMEOUT);
         let client =
             client.tls_backend_preconfigured(toolwright_orchestrator::capabilities::http::system_tls().ok()?);
@@ -171,7 +196,8 @@ impl AgentSection {
             }
         }
         let list: Value = serde_json::from_slice(&body).ok()?;
-        list.pointer("/models/0/name").and_then(Value::as_str).map(str::to_owned)
+        let names = list["models"].as_array()?.iter().filter_map(|model| model["name"].as_str());
+        Some(names.map(str::to_owned).collect())
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
+use toolwright_contract::join_sentences;
 use toolwright_contract::suggest::did_you_mean;
 use toolwright_providers::{Call, InvalidArguments, PROVIDERS, Provider};
 
@@ -100,12 +101,8 @@ fn result_text(tool: &ToolPart) -> String {
     let ToolCallPart { tool: name, .. } = &tool.call;
     if content["ok"] != true {
         let error = content["error"].as_str().unwrap_or("it has no result");
-        let mut text = format!("{NOTICE}. `{name}` failed: {error}");
-        if let Some(suggestion) = content["suggestion"].as_str() {
-            // Writing to a String cannot fail.
-            let _ = write!(text, " {suggestion}");
-        }
-        return text;
+        let text = format!("{NOTICE}. `{name}` failed: {error}");
+        return join_sentences([text.as_str()].into_iter().chain(content["suggestion"].as_str()));
     }
     match content.pointer("/data/results").and_then(Value::as_array).filter(|_| name == SEARCH) {
         Some(results) => evidence(results),
@@ -128,6 +125,7 @@ fn evidence(results: &[Value]) -> String {
     let mut text = format!("{NOTICE}: I quote what the knowledge base says.");
     for result in results {
         let field = |name: &str| result[name].as_str().unwrap_or_default().trim();
+        // Writing to a String cannot fail.
         let _ = write!(text, "\n\n**{}** [{}]", field("title"), field("id"));
         if !field("snippet").is_empty() {
             let _ = write!(text, "\n> {}", field("snippet").replace('\n', "\n> "));

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use toolwright_contract::{Category, Mode};
 
@@ -9,6 +10,7 @@ use crate::command::{
     audit, build, calendar, call, chat, check, confirm, describe, explain, init, kb, keys, list, mcp, new,
     prompt, schema, serve, sessions, tasks, test, toolsets, unblock, voice,
 };
+use crate::output;
 
 /// Author LLM tools once; run them for any model, in voice and in text
 #[derive(Debug, Parser)]
@@ -160,7 +162,38 @@ pub fn parse() -> Args {
         let hidden = hidden.map(|option| option.clone().hide(true));
         command = command.mut_subcommand(*name, |subcommand| subcommand.args(hidden));
     }
-    Args::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    let matches = command.try_get_matches().unwrap_or_else(|error| {
+        // Nothing can be done about a closed stream.
+        let _ = error.print();
+        if let Some(name) = variable_of(&error) {
+            output::message(format_args!("  this value is that of the environment variable {name}"));
+        }
+        std::process::exit(error.exit_code())
+    });
+    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The subcommand of this process, such as `chat`.
+pub fn subcommand() -> Option<String> {
+    let command = Args::command();
+    // Not `args`, which panics at an argument that is not Unicode.
+    let words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    words.into_iter().find(|word| command.find_subcommand(word).is_some())
+}
+
+/// The environment variable that has the value which was refused, if the command line does not have that value.
+pub fn variable_of(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else { return None };
+    if value.is_empty()
+        || std::env::args_os().any(|argument| argument.to_string_lossy().contains(value.as_str()))
+    {
+        return None;
+    }
+    let is_ours = |name: &str| name.starts_with("TOOLWRIGHT_") || name.starts_with("OTEL_");
+    // Not `vars`, which panics at a variable that is not Unicode.
+    let variables = std::env::vars_os().filter_map(|(name, found)| Some((name.into_string().ok()?, found)));
+    let mut named = variables.filter(|(name, found)| is_ours(name) && found == value.as_str());
+    named.next().map(|(name, _)| name)
 }
 
 /// The artifact to read, instead of the tools directory.

@@ -155,6 +155,16 @@ impl CallTarget {
         }
     }
 
+    /// The page of a call that failed inside a server. The cause is in the log of the server, not in the envelope.
+    pub fn failure_page(&self, session: &str, answer: &Answer) -> Option<String> {
+        let Self::Server(server) = self else { return None };
+        if answer.envelope["error"]["type"] != ErrorKind::Internal.as_str() {
+            return None;
+        }
+        let id = answer.envelope["meta"]["executionId"].as_str()?;
+        Some(format!("{}/calls/{}?session={}", server.file.url, encode(id), encode(session)))
+    }
+
     /// Waits until everything is written.
     pub async fn flush(&self) -> Result<()> {
         match self {

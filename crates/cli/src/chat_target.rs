@@ -211,7 +211,7 @@ impl EventLines {
                     return self.event(&line).map(Some);
                 }
             }
-            let chunk = self.response.chunk().await.map_err(|error| self.server.unreachable(&error))?;
+            let chunk = self.response.chunk().await.map_err(|error| self.server.unreachable(error))?;
             let Some(chunk) = chunk else { return Ok(None) };
             self.text.extend_from_slice(&chunk);
             let Some(end) = self.text.iter().rposition(|byte| *byte == b'\n') else { continue };

@@ -58,7 +58,7 @@ impl ServerClient {
     ) -> Result<Result<Value, Refusal>> {
         match self.send_accepted(self.prepare(method, path, principal, body)).await? {
             Ok(response) => {
-                let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+                let text = response.bytes().await.map_err(|error| self.unreachable(error))?;
                 Ok(Ok(serde_json::from_slice(&text).unwrap_or_default()))
             }
             Err(refusal) => Ok(Err(refusal)),
@@ -98,12 +98,12 @@ impl ServerClient {
 
     /// The response, unless the server refuses the request.
     async fn send_accepted(&self, request: RequestBuilder) -> Result<Result<Response, Refusal>> {
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
         let status = response.status().as_u16();
         if (200..=299).contains(&status) {
             return Ok(Ok(response));
         }
-        let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let text = response.bytes().await.map_err(|error| self.unreachable(error))?;
         let detail = detail(&String::from_utf8_lossy(&text));
         if status == 401 {
             let message = format!("the server at {} refuses this command: {detail}", self.file.url);
@@ -142,7 +142,7 @@ impl ServerClient {
     /// Prints the messages and the progress of a session to stderr, until it is finished.
     pub async fn print_events(&self, session: &str) -> Result<EventPrinter> {
         let request = self.request(Method::GET, &format!("/v1/sessions/{}/events", encode(session)));
-        let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let mut response = request.send().await.map_err(|error| self.unreachable(error))?;
         Ok(EventPrinter(tokio::spawn(async move { print_events(&mut response).await })))
     }
 
@@ -150,7 +150,9 @@ impl ServerClient {
         self.http.request(method, format!("{}{path}", self.file.url)).bearer_auth(self.file.key())
     }
 
-    pub fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
+    /// The URL of the request may contain a confirmation token, so the message is without it.
+    pub fn unreachable(&self, error: reqwest::Error) -> anyhow::Error {
+        let error = error.without_url();
         let message =
             format!("the server at {}, which uses the store, does not answer: {error}", self.file.url);
         Failure::new(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use toolwright_orchestrator::store::{self, Memory, Postgres, Sqlite, Store, sqlite};
 
-use crate::args::Format;
+use crate::args::{self, Format};
 use crate::config::{Config, without_password};
 use crate::output::{self, Failure};
 use crate::server_client::ServerClient;
@@ -14,6 +14,8 @@ use crate::server_file::ServerFile;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const OTHER_STORE: &str = "name another store with `--store URL`; `--store memory:` stores nothing";
+const SHARE_A_SERVER: &str = "start `toolwright serve`: commands then share its store; or name another store with \
+    `--store URL` (`--store memory:` stores nothing)";
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The kind of a store, as its URL names it.
@@ -55,7 +57,7 @@ pub async fn open_or_find_server(config: &Config) -> Result<StoreAccess, Failure
     };
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
-        match Sqlite::open(path, sqlite::Options::default()) {
+        match Sqlite::open(path, options()) {
             Ok(store) => return Ok(StoreAccess::Own(Box::new(Store::Sqlite(store)))),
             Err(error @ store::Error::InUse(_)) => {
                 if let Some(file) = find_server(&config.store).await {
@@ -65,13 +67,22 @@ pub async fn open_or_find_server(config: &Config) -> Result<StoreAccess, Failure
                     return ServerClient::new(file).map(StoreAccess::Server);
                 }
                 if Instant::now() >= deadline {
-                    return Err(Failure::new(error, OTHER_STORE));
+                    return Err(Failure::new(error, SHARE_A_SERVER));
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
             Err(error) => return Err(Failure::new(error, OTHER_STORE)),
         }
     }
+}
+
+/// The lock of the file names this command.
+fn options() -> sqlite::Options {
+    let owner = match args::subcommand() {
+        Some(name) => format!("toolwright {name}"),
+        None => "toolwright".to_owned(),
+    };
+    sqlite::Options { owner, ..sqlite::Options::default() }
 }
 
 /// The server that uses a store and accepts connections. A file that a killed server has left leads nowhere.
@@ -112,7 +123,7 @@ pub async fn open_with_help(config: &Config, help_if_in_use: &str) -> Result<Sto
 async fn open_sqlite(path: &Path) -> Result<Sqlite, store::Error> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
-        match Sqlite::open(path, sqlite::Options::default()) {
+        match Sqlite::open(path, options()) {
             Err(store::Error::InUse(_)) if Instant::now() < deadline => {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }

@@ -1,7 +1,8 @@
 //! The toolset of a command: an artifact, or the tools directory compiled in memory, and the tools that the
 //! configuration declares or imports.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -10,6 +11,7 @@ use toolwright_contract::suggest::nearest;
 use toolwright_orchestrator::Runtime;
 use toolwright_registry::build::{Compilation, Progress, Timestamp, compile};
 use toolwright_registry::declared;
+use toolwright_registry::diagnostic::Severity;
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::args::{Format, Source};
@@ -21,13 +23,18 @@ use crate::server_client::ServerClient;
 
 /// Reads the named artifact, or compiles the tools directory without writing anything.
 pub fn load(source: &Source, config: &Config) -> Result<Toolset> {
-    Ok(load_with_imports(source, config)?.0)
+    Ok(load_with_imports(source, config, None)?.0)
 }
 
 /// The toolset, ready to be called.
 pub fn load_runtime(source: &Source, config: &Config) -> Result<Runtime> {
+    load_runtime_with(source, config, None)
+}
+
+/// As [`load_runtime`]. Other tools than the one that is needed are left out if they do not build.
+pub fn load_runtime_with(source: &Source, config: &Config, needed: Option<&str>) -> Result<Runtime> {
     start_engine(config);
-    let (toolset, imports, _) = load_with_imports(source, config)?;
+    let (toolset, imports, _) = load_with_imports(source, config, needed)?;
     build_runtime(toolset, source, config, &imports)
 }
 
@@ -36,7 +43,7 @@ pub fn load_runtime(source: &Source, config: &Config) -> Result<Runtime> {
 pub fn load_runtime_to_watch(source: &Source, config: &Config) -> Result<Runtime> {
     start_engine(config);
     let imports = Imports::load(config)?;
-    let built = built_tools(source, config).unwrap_or_else(|error| {
+    let built = built_tools(source, config, None).unwrap_or_else(|error| {
         output::report(&error);
         output::message("serving no tool of the directory until they build");
         (Toolset::empty(), 0)
@@ -45,10 +52,14 @@ pub fn load_runtime_to_watch(source: &Source, config: &Config) -> Result<Runtime
     build_runtime(toolset, source, config, &imports)
 }
 
-/// As [`load_runtime`], for a single call: prints the number of warnings, and returns the imports to wait for.
-pub fn load_runtime_for_call(source: &Source, config: &Config) -> Result<(Runtime, Imports)> {
+/// As [`load_runtime_with`], for a single call: prints the number of warnings, and returns the imports to wait for.
+pub fn load_runtime_for_call(
+    source: &Source,
+    config: &Config,
+    needed: Option<&str>,
+) -> Result<(Runtime, Imports)> {
     start_engine(config);
-    let (toolset, imports, warnings) = load_with_imports(source, config)?;
+    let (toolset, imports, warnings) = load_with_imports(source, config, needed)?;
     if warnings > 0 && config.format == Format::Human {
         let warnings = report::plural(warnings, "warning");
         output::warning(format_args!("the tools build with {warnings}; see `toolwright check`"));
@@ -74,19 +85,23 @@ fn start_engine(config: &Config) {
 }
 
 /// Also returns the number of warnings.
-fn load_with_imports(source: &Source, config: &Config) -> Result<(Toolset, Imports, usize)> {
+fn load_with_imports(
+    source: &Source,
+    config: &Config,
+    needed: Option<&str>,
+) -> Result<(Toolset, Imports, usize)> {
     let imports = Imports::load(config)?;
-    let (built, warnings) = built_tools(source, config)?;
+    let (built, warnings) = built_tools(source, config, needed)?;
     Ok((assemble(built, config, &imports), imports, warnings))
 }
 
 /// The tools of the artifact or of the directory, and the number of warnings.
-fn built_tools(source: &Source, config: &Config) -> Result<(Toolset, usize)> {
+fn built_tools(source: &Source, config: &Config, needed: Option<&str>) -> Result<(Toolset, usize)> {
     match &source.artifact {
         Some(artifact) => Ok((load_artifact(artifact)?, 0)),
         // Declared and imported tools alone are a toolset too.
         None if config.has_only_other_tools() => Ok((Toolset::empty(), 0)),
-        None => compile_in_memory(config),
+        None => compile_in_memory(config, needed),
     }
 }
 
@@ -115,7 +130,9 @@ fn assemble(built: Toolset, config: &Config, imports: &Imports) -> Toolset {
 }
 
 fn build_runtime(toolset: Toolset, source: &Source, config: &Config, imports: &Imports) -> Result<Runtime> {
-    if let Some(unknown) = unknown_sections(config, &toolset).next() {
+    // A tool that does not build may be left out of the toolset, but it is not unknown.
+    let is_left_out = |name: &str| toolset.get(name).is_none() && tool_directory(config, name).is_dir();
+    if let Some((_, unknown)) = unknown_sections(config, &toolset).find(|(name, _)| !is_left_out(name)) {
         return Err(unknown.into());
     }
     let artifact_dir = source.artifact.as_deref().and_then(Path::parent);
@@ -128,14 +145,18 @@ fn build_runtime(toolset: Toolset, source: &Source, config: &Config, imports: &I
 }
 
 /// The sections of the configuration for tools that do not exist.
-pub fn unknown_sections(config: &Config, toolset: &Toolset) -> impl Iterator<Item = Failure> {
+pub fn unknown_sections<'a>(
+    config: &'a Config,
+    toolset: &'a Toolset,
+) -> impl Iterator<Item = (&'a str, Failure)> {
     let unknown = config.settings.tool.keys().filter(|name| toolset.get(name).is_none());
     unknown.map(|name| {
         let help = match nearest(&name.replace('-', "_"), toolset.ids()) {
             Some(near) => format!("did you mean `[tool.{near}]`?"),
             None => "use the tool's id; `toolwright list` prints all ids".to_owned(),
         };
-        Failure::new(format!("`[tool.{name}]` in the configuration: there is no tool `{name}`"), help)
+        let message = format!("`[tool.{name}]` in the configuration: there is no tool `{name}`");
+        (name.as_str(), Failure::new(message, help))
     })
 }
 
@@ -157,15 +178,40 @@ pub fn unknown_tool(tools: &Toolset, name: &str) -> Failure {
     Failure::new(format!("there is no tool `{name}`"), help)
 }
 
-fn compile_in_memory(config: &Config) -> Result<(Toolset, usize)> {
+/// The directory of a tool, from its id or its directory's name.
+fn tool_directory(config: &Config, name: &str) -> PathBuf {
+    config.tools.join(name.replace('_', "-"))
+}
+
+fn compile_in_memory(config: &Config, needed: Option<&str>) -> Result<(Toolset, usize)> {
     let compilation = compile(config.build_options(), &Progress::default())
         .map_err(|error| Failure::new(&error, error.help()))?;
     if !compilation.is_ok() {
+        if let Some(toolset) = needed.and_then(|needed| without_broken_tools(config, &compilation, needed)) {
+            return Ok((toolset, 0));
+        }
         report::print_diagnostics(&config.tools, &compilation.diagnostics);
         let message = format!("the tools do not build: {}", report::count(&compilation.diagnostics));
         return Err(Failure::new(message, "fix them, then try again").into());
     }
     Ok((from_compilation(&compilation)?, compilation.diagnostics.len()))
+}
+
+/// The tools that build, if the one that is needed is among them or is none of the tools directory.
+fn without_broken_tools(config: &Config, compilation: &Compilation, needed: &str) -> Option<Toolset> {
+    let errors = compilation.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    let broken: BTreeSet<&str> = errors.map(|found| found.tool.as_str()).collect();
+    if broken.contains(needed.replace('_', "-").as_str()) {
+        return None;
+    }
+    let toolset = from_compilation(compilation).ok()?;
+    let is_built = toolset.get(&tool_id(&toolset, needed)).is_some();
+    if !is_built && tool_directory(config, needed).is_dir() {
+        return None;
+    }
+    let names = broken.into_iter().collect::<Vec<_>>().join(", ");
+    output::warning(format_args!("left out, because they do not build: {names}; see `toolwright check`"));
+    Some(toolset)
 }
 
 /// The toolset of a compilation without errors.

@@ -92,6 +92,11 @@ impl Failure {
 
     /// Adds what the model can do next.
     #[must_use]
+    /// The message, followed by the suggestion as a sentence of its own.
+    pub fn text(&self) -> String {
+        join_sentences([Some(self.message.as_str()), self.suggestion.as_deref()].into_iter().flatten())
+    }
+
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
         self
@@ -201,6 +206,19 @@ impl<'de> Deserialize<'de> for Envelope {
     }
 }
 
+/// Texts one after the other. A text that another one follows ends as a sentence does.
+pub fn join_sentences<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut joined = String::new();
+    for text in texts {
+        if !joined.is_empty() {
+            let is_ended = joined.ends_with(['.', '!', '?', '…', ':', ';']);
+            joined.push_str(if is_ended { " " } else { ". " });
+        }
+        joined.push_str(text.trim());
+    }
+    joined
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,6 +233,18 @@ mod tests {
             execution_id: "call_1".to_owned(),
             more: Map::new(),
         }
+    }
+
+    #[test]
+    fn a_suggestion_follows_its_message_as_a_sentence() {
+        let failure =
+            |message: &str| Failure::new(ErrorKind::Permanent, message).suggest("Do not repeat it.").text();
+        assert_eq!(
+            failure("The user declined this call: too late"),
+            "The user declined this call: too late. Do not repeat it."
+        );
+        assert_eq!(failure("It is late."), "It is late. Do not repeat it.");
+        assert_eq!(Failure::new(ErrorKind::Permanent, "too late").text(), "too late");
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod word_enum;
 
 pub use builtin::BUILTIN_HANDLERS;
 pub use confirmation::{ConfirmationRequest, ConfirmationToken};
-pub use envelope::{ClientEnvelope, Envelope, Failure, Meta, Success};
+pub use envelope::{ClientEnvelope, Envelope, Failure, Meta, Success, join_sentences};
 pub use error_kind::ErrorKind;
 pub use intent::IntentKind;
 pub use principal::{ADMIN, LOCAL, Principal, SPEAKS_FOR_CLIENTS};

@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
+use crate::connect_problem::HttpProblem;
 use crate::event_size::EventSize;
 use crate::exact_numbers::{exact_message, parse_message};
 use crate::limits::{LimitExceeded, Limits};
@@ -33,6 +34,7 @@ pub(crate) struct BoundedHttpClient {
     pub client: reqwest::Client,
     pub limits: Limits,
     pub limit_exceeded: LimitExceeded,
+    pub problem: HttpProblem,
 }
 
 impl StreamableHttpClient for BoundedHttpClient {
@@ -49,8 +51,16 @@ impl StreamableHttpClient for BoundedHttpClient {
         let has_session = session.is_some();
         let body = serde_json::to_vec(&message)?;
         let request = self.client.post(&*uri).header(CONTENT_TYPE, JSON_MIME_TYPE).body(body);
-        let response = prepare(request, session, token, headers)?.send().await.map_err(Error::Client)?;
+        self.problem.clear();
+        let sent = prepare(request, session, token, headers)?.send().await;
+        let response = sent.map_err(|error| {
+            self.problem.record_unanswered(&uri, &error);
+            Error::Client(error)
+        })?;
         let status = response.status();
+        if !status.is_success() {
+            self.problem.record_status(&uri, status);
+        }
         check_authorization(&response)?;
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -75,7 +85,10 @@ impl StreamableHttpClient for BoundedHttpClient {
             _ if !needs_reply && response.content_length() == Some(0) => {
                 Ok(StreamableHttpPostResponse::Accepted)
             }
-            other => Err(Error::UnexpectedContentType(other.map(str::to_owned))),
+            other => {
+                self.problem.record_media_type(&uri, other);
+                Err(Error::UnexpectedContentType(other.map(str::to_owned)))
+            }
         }
     }
 

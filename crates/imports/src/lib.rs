@@ -5,6 +5,7 @@
 
 mod bounded_transport;
 mod call_result;
+mod connect_problem;
 mod connection;
 mod definition;
 mod event_size;

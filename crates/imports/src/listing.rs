@@ -6,6 +6,7 @@ use std::fmt::Display;
 use rmcp::model::PaginatedRequestParams;
 use tokio::time::timeout;
 
+use crate::connect_problem::describe_request;
 use crate::definition::Definition;
 use crate::limits::exceeded;
 use crate::settings::ServerSettings;
@@ -39,7 +40,10 @@ async fn read_pages(
     for _ in 0..limits.pages {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let page = client.list_tools(Some(page)).await;
-        let page = page.map_err(|error| format!("could not list its tools: {error}"))?;
+        let page = page.map_err(|error| {
+            let cause = client.problem.get().unwrap_or_else(|| describe_request(&error));
+            format!("could not list its tools: {cause}")
+        })?;
         tools += page.tools.len();
         if tools > limits.tools {
             return too_much(&format_args!("lists more than {} tools", limits.tools), "tools");

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
 
 use super::list_tools;
+use crate::connect_problem::HttpProblem;
 use crate::limits::LimitExceeded;
 use crate::settings::ServerSettings;
 use crate::transport::{McpClient, MessageHandler};
@@ -35,7 +36,7 @@ async fn listing_tools_has_a_timeout() {
     tokio::spawn(serve_initialize_only(theirs));
     let handler = MessageHandler { list_changes: Arc::default() };
     let client = handler.serve_with_lifecycle(split(ours), ClientLifecycleMode::Initialize).await.unwrap();
-    let client = McpClient::new(client, LimitExceeded::new("silent")).await;
+    let client = McpClient::new(client, LimitExceeded::new("silent"), HttpProblem::default()).await;
     let server: ServerSettings = serde_json::from_value(json!({ "name": "silent" })).unwrap();
     assert_eq!(
         list_tools(&client, &server).await.unwrap_err(),

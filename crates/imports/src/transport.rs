@@ -21,6 +21,7 @@ use tokio::process::Command;
 use toolwright_capabilities::http::system_tls;
 
 use crate::bounded_transport::BoundedTransport;
+use crate::connect_problem::{HttpProblem, describe_connect};
 use crate::http_client::BoundedHttpClient;
 use crate::limits::LimitExceeded;
 use crate::program::Program;
@@ -55,6 +56,8 @@ pub(crate) struct McpClient {
     service: Service,
     /// The limit that the server has exceeded on it.
     pub limit_exceeded: LimitExceeded,
+    /// Why its last request over HTTP failed.
+    pub problem: HttpProblem,
 }
 
 impl Deref for McpClient {
@@ -66,10 +69,10 @@ impl Deref for McpClient {
 }
 
 impl McpClient {
-    pub async fn new(service: Service, limit_exceeded: LimitExceeded) -> Self {
+    pub async fn new(service: Service, limit_exceeded: LimitExceeded, problem: HttpProblem) -> Self {
         // The server chooses how long its responses are valid, and could fill the cache with them.
         service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
-        Self { service, limit_exceeded }
+        Self { service, limit_exceeded, problem }
     }
 
     pub async fn close(self) {
@@ -89,7 +92,7 @@ pub(crate) async fn connect(
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
-    let limit_exceeded = LimitExceeded::new(&server.name);
+    let (limit_exceeded, problem) = (LimitExceeded::new(&server.name), HttpProblem::default());
     let connecting = async {
         let connected = match server.endpoint().map_err(|error| error.to_string())? {
             Endpoint::Command(program, arguments) => {
@@ -99,16 +102,16 @@ pub(crate) async fn connect(
                     .await
             }
             Endpoint::Url(url) => {
-                let transport = http_transport(server, url, environment, &limit_exceeded)?;
+                let transport = http_transport(server, url, environment, &limit_exceeded, &problem)?;
                 handler
                     .serve_with_lifecycle(BoundedTransport::new(transport, &limit_exceeded), newest_first)
                     .await
             }
         };
-        connected.map_err(|error| error.to_string())
+        connected.map_err(|error| problem.get().unwrap_or_else(|| describe_connect(&error)))
     };
     match tokio::time::timeout(CONNECT_TIMEOUT, limit_exceeded.guard(connecting)).await {
-        Ok(Ok(Ok(service))) => Ok(McpClient::new(service, limit_exceeded).await),
+        Ok(Ok(Ok(service))) => Ok(McpClient::new(service, limit_exceeded, problem).await),
         Ok(Ok(Err(error))) => Err(error),
         Ok(Err(exceeded)) => Err(exceeded.to_string()),
         Err(_) => Err(format!("no response within {} s", CONNECT_TIMEOUT.as_secs())),
@@ -140,6 +143,7 @@ fn http_transport(
     url: &str,
     environment: EnvironmentLookup,
     limit_exceeded: &LimitExceeded,
+    problem: &HttpProblem,
 ) -> Result<StreamableHttpClientTransport<BoundedHttpClient>, String> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
@@ -155,8 +159,8 @@ fn http_transport(
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|error| format!("could not create the HTTP client: {error}"))?;
-    let client =
-        BoundedHttpClient { client, limits: server.limits.clone(), limit_exceeded: limit_exceeded.clone() };
+    let (limits, limit_exceeded) = (server.limits.clone(), limit_exceeded.clone());
+    let client = BoundedHttpClient { client, limits, limit_exceeded, problem: problem.clone() };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = headers;
     Ok(StreamableHttpClientTransport::with_client(client, config))

@@ -80,8 +80,10 @@ impl KbCapability {
 
     /// Ingests changed sources and makes missing vectors. Blocks, possibly for minutes.
     pub fn refresh(&self) {
-        match self.inner.open() {
-            Ok(kb) => self.inner.ingest(&kb),
+        match self.inner.open_and_ingest() {
+            // A first opening has ingested them already.
+            Ok((_, true)) => {}
+            Ok((kb, false)) => self.inner.ingest(&kb),
             Err(error) => tracing::error!("cannot open the knowledge base: {error}"),
         }
         self.inner.may_embed_in_background.store(true, Ordering::Relaxed);
@@ -114,17 +116,23 @@ impl Capability for KbCapability {
 
 impl Inner {
     fn open(&self) -> Result<Arc<Kb>, Error> {
+        self.open_and_ingest().map(|(kb, _)| kb)
+    }
+
+    /// Also says whether this opening has ingested the sources.
+    fn open_and_ingest(&self) -> Result<(Arc<Kb>, bool), Error> {
         let mut opened = self.kb.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kb) = &*opened {
-            return Ok(Arc::clone(kb));
+            return Ok((Arc::clone(kb), false));
         }
         let kb = Arc::new(Kb::open(&self.options.url, Arc::clone(&self.options.embedder_source))?);
         // The first search must find something, even if `kb add` was never run.
-        if !self.options.sources.is_empty() && kb.store.source_digests()?.is_empty() {
+        let is_empty = !self.options.sources.is_empty() && kb.store.source_digests()?.is_empty();
+        if is_empty {
             self.ingest(&kb);
         }
         *opened = Some(Arc::clone(&kb));
-        Ok(kb)
+        Ok((kb, is_empty))
     }
 
     /// Makes all vectors on another thread if a model was installed while the server runs.
@@ -146,7 +154,10 @@ impl Inner {
                 Ok(report) => {
                     for problem in &report.problems {
                         let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
-                        tracing::warn!("{}{line}: {}", problem.file, problem.message);
+                        let is_source =
+                            options.sources.iter().any(|path| path.display().to_string() == problem.file);
+                        let help = if is_source { "; correct `[kb] sources` in toolwright.toml" } else { "" };
+                        tracing::warn!("{}{line}: {}{help}", problem.file, problem.message);
                     }
                     if report.put + report.removed > 0 {
                         tracing::info!(put = report.put, removed = report.removed, "sources ingested");

@@ -88,6 +88,12 @@ impl Condition {
         match evaluated {
             Ok(Ok(Cel::Bool(holds))) => Ok(holds),
             Ok(Ok(_)) => Err(format!("`{}` is neither true nor false", self.source)),
+            // The name of a member is quoted only where it is the condition's own text: it may be an argument's value.
+            Ok(Err(ExecutionError::NoSuchKey(name))) if self.source.contains(name.as_str()) => Err(format!(
+                "`{}` reads the member `{name}`, which does not exist here: guard it with `has(…)`, as in \
+                 `has(session.state.x) && session.state.x`",
+                self.source
+            )),
             // CEL's own message may quote arguments.
             Ok(Err(_)) | Err(_) => Err(format!("`{}` cannot be evaluated", self.source)),
         }
@@ -227,6 +233,14 @@ mod tests {
         for source in ["args.absent > 1", "1", "\"text\"", "args", "1 / 0 == 1", "args.x.y.z"] {
             assert!(holds(source, &args).is_err(), "{source}");
         }
+    }
+
+    #[test]
+    fn a_missing_member_is_named_unless_the_name_is_a_value_of_the_arguments() {
+        let missing = holds("session.state.premium == true", &json!({})).unwrap_err();
+        assert!(missing.contains("the member `premium`") && missing.contains("`has(…)`"), "{missing}");
+        let secret = holds("settings[args.key] == 1", &json!({ "key": "hunter2" })).unwrap_err();
+        assert_eq!(secret, "`settings[args.key] == 1` cannot be evaluated");
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub struct ToolMetrics {
     pub p50: f64,
     pub p90: f64,
     pub p99: f64,
+    /// The exact sum of those durations, and their average.
+    pub sum_ms: f64,
+    pub average_ms: f64,
     pub latency: Durations,
     /// The same calls, counted exactly in the buckets of [`DURATION_BOUNDS_US`] and one more.
     #[serde(skip)]
@@ -121,7 +124,10 @@ impl ToolMetrics {
 
     fn with_quantiles(&self) -> Self {
         let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|share| self.quantile(share));
-        Self { p50, p90, p99, ..self.clone() }
+        let sum_ms = self.duration_sum_us as f64 / 1e3;
+        let measured = self.durations.iter().sum::<u64>();
+        let average_ms = if measured == 0 { 0.0 } else { (sum_ms / measured as f64 * 1e3).round() / 1e3 };
+        Self { p50, p90, p99, sum_ms, average_ms, ..self.clone() }
     }
 
     /// Adds the numbers of other calls. The quantiles are not computed.
@@ -168,6 +174,9 @@ mod tests {
             metrics.count_duration(ExecutionEnd::Ran, Duration::from_nanos(nanos));
         }
         metrics.count_duration(ExecutionEnd::Refused, Duration::from_secs(1));
+        let read = metrics.with_quantiles();
+        assert_eq!((read.sum_ms, read.average_ms), (31_007.449, 6201.49));
+        assert_eq!(ToolMetrics::default().with_quantiles().average_ms, 0.0);
         let mut expected = [0; DURATION_BOUNDS_US.len() + 1];
         (expected[0], expected[1], expected[6], expected[14]) = (1, 2, 1, 1);
         assert_eq!(metrics.durations, expected);

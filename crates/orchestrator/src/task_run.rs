@@ -154,6 +154,7 @@ impl Orchestrator {
             ..CallRequest::new(&task.session, call)
         };
         let call = self.call(request);
+        let mut stored = None;
         // Stores progress beside the call, which must not wait for it.
         let watch = async {
             let mut ticks = interval(REPORT_INTERVAL);
@@ -164,18 +165,27 @@ impl Orchestrator {
                 tick = tick.wrapping_add(1);
                 let is_new = reports.has_changed().unwrap_or(false);
                 let report = if is_new { reports.borrow_and_update().clone() } else { None };
-                if let Err(error) =
-                    self.follow_task(task, slot, report, tick.is_multiple_of(REPORTS_PER_LOOK)).await
-                {
-                    tracing::warn!(task = task.id, "could not store the progress of a task: {error}");
+                let looks = tick.is_multiple_of(REPORTS_PER_LOOK);
+                match self.follow_task(task, slot, report.clone(), looks).await {
+                    Ok(()) => stored = report.or(stored.take()),
+                    Err(error) => {
+                        tracing::warn!(task = task.id, "could not store the progress of a task: {error}");
+                    }
                 }
             }
         };
-        tokio::select! {
+        let envelope = tokio::select! {
             biased;
             envelope = call => envelope,
             never = watch => never,
+        };
+        let last = reports.borrow().clone();
+        if last != stored
+            && let Err(error) = self.follow_task(task, slot, last, false).await
+        {
+            tracing::warn!(task = task.id, "could not store the last progress of a task: {error}");
         }
+        envelope
     }
 
     /// Stores progress, and checks for a request to cancel the task.

@@ -53,6 +53,7 @@ impl Kind {
         Self(403, "confirmation-token-required", "Confirmation token required");
     pub const NOT_FOUND: Self = Self(404, "not-found", "Not found");
     pub const METHOD_NOT_ALLOWED: Self = Self(405, "method-not-allowed", "Method not allowed");
+    pub const NOT_ACCEPTABLE: Self = Self(406, "not-acceptable", "Not acceptable");
     pub const SLOW_REQUEST: Self = Self(408, "slow-request", "Request timeout");
     pub const CONFLICT: Self = Self(409, "conflict", "Conflict");
     pub const CONFIRMATION_ANSWERED: Self =

@@ -14,7 +14,7 @@ use hyper::{Request, Response};
 use toolwright_contract::Principal;
 use toolwright_orchestrator::spans::Trace;
 
-use crate::access_log::Entry;
+use crate::access_log::{Entry, without_secrets};
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::connection_table::ConnectionClass;
@@ -77,9 +77,9 @@ pub(crate) async fn respond(
         peer,
         principal: state.principal.as_ref().map_or("-", |principal| principal.id.as_str()),
         method: head.method.as_str(),
-        path: head.uri.path(),
+        path: &without_secrets(head.uri.path()),
         status,
-        bytes: response.body().size_hint().exact().unwrap_or(0),
+        bytes: response.body().size_hint().exact(),
         micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         request_id: id.to_str().unwrap_or_default(),
     });
@@ -172,10 +172,10 @@ impl RequestState {
             RouteMatch::Route(route, parameter) => (route, parameter),
             RouteMatch::OtherMethods(allow) => return Err(Problem::method_not_allowed(&allow)),
             RouteMatch::None if self.errors == ErrorForm::Page => {
-                return Err(Problem::not_found("Page", head.uri.path()));
+                return Err(Problem::not_found("Page", &without_secrets(head.uri.path())));
             }
             RouteMatch::None => {
-                let problem = Problem::not_found("Path", head.uri.path());
+                let problem = Problem::not_found("Path", &without_secrets(head.uri.path()));
                 return Err(problem.help("`/openapi.json` lists all paths."));
             }
         };

@@ -98,7 +98,8 @@ impl CallPlan {
     async fn new(config: &Config, args: &Call) -> Result<Self> {
         match store::open_or_find_server(config).await? {
             StoreAccess::Own(store) => {
-                let (runtime, imports) = toolset::load_runtime_for_call(&args.source, config)?;
+                let (runtime, imports) =
+                    toolset::load_runtime_for_call(&args.source, config, Some(&args.tool))?;
                 let tool = toolset::tool_id(runtime.toolset(), &args.tool);
                 let builder = Orchestrator::builder(runtime.clone()).store(*store).policy(config.policy());
                 Ok(Self { target: CallTarget::Own(builder.build()?), tool, own: Some((runtime, imports)) })
@@ -153,6 +154,9 @@ async fn make(
     }
     // Print the result first: what follows may fail.
     print_envelope(config, &answer)?;
+    if let Some(page) = target.failure_page(&session, &answer) {
+        output::message(format_args!("the server's log has the cause; the steps of the call: {page}"));
+    }
     // A call that waits for approval needs its session.
     if args.session.is_none() && answer.question.is_none() {
         target.end_session(&session).await?;

@@ -72,7 +72,7 @@ pub fn run(config: &Config, args: &Chat) -> Result<ExitCode> {
 
 /// Chats with an agent in this process.
 async fn chat_alone(config: &Config, args: &Chat, store: Store) -> Result<bool> {
-    let (runtime, _imports) = toolset::load_runtime_for_call(&args.source, config)?;
+    let (runtime, _imports) = toolset::load_runtime_for_call(&args.source, config, None)?;
     let builder = Orchestrator::builder(runtime).store(store);
     let orchestrator = builder.policy(config.policy()).capacity(config.capacity()).build()?;
     let agent = config.agent(&args.agent, orchestrator.clone(), None).await?;

@@ -111,8 +111,12 @@ pub(super) fn unknown_sections(
         return Ok(Vec::new());
     }
     match session {
-        Some(session) => Ok(toolset::unknown_sections(config, &session.toolset).collect()),
-        None => Ok(toolset::unknown_sections(config, &built_toolset(compilation)?).collect()),
+        Some(session) => {
+            Ok(toolset::unknown_sections(config, &session.toolset).map(|(_, unknown)| unknown).collect())
+        }
+        None => Ok(toolset::unknown_sections(config, &built_toolset(compilation)?)
+            .map(|(_, unknown)| unknown)
+            .collect()),
     }
 }
 

@@ -114,7 +114,7 @@ pub fn approve(config: &Config, args: &Approve) -> Result<ExitCode> {
                 return answer_through(config, &server, &args.token, "approve", body).await;
             }
         };
-        let (runtime, imports) = toolset::load_runtime_for_call(&args.source, config)?;
+        let (runtime, imports) = toolset::load_runtime_for_call(&args.source, config, None)?;
         let tools = runtime.clone();
         let orchestrator = orchestrator(runtime, config, store)?;
         let request = find(orchestrator.store(), &args.token).await?;

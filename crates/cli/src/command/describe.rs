@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::json;
 use toolwright_contract::{BUILTIN_HANDLERS, Confirmation};
 use toolwright_registry::toolset::{Implementation, Tool};
+use toolwright_registry::{DESCRIBE, describe_tool};
 
 use crate::args::{Format, Source};
 use crate::config::Config;
@@ -23,7 +24,9 @@ pub struct Describe {
 pub fn run(config: &Config, args: &Describe) -> Result<()> {
     let tools = toolset::load(&args.source, config)?;
     let id = toolset::tool_id(&tools, &args.tool);
-    let tool = tools.get(&id).ok_or_else(|| toolset::unknown_tool(&tools, &args.tool))?;
+    // Every session has it, beside the tools of its toolset.
+    let builtin = (id == DESCRIBE).then(describe_tool);
+    let tool = tools.get(&id).or(builtin).ok_or_else(|| toolset::unknown_tool(&tools, &args.tool))?;
     let documentation = tools.documentation(&tool.spec.tool_id).unwrap_or_default();
     if config.format == Format::Human {
         output::print(to_text(tool, &documentation));

@@ -19,6 +19,7 @@ use toolwright_registry::toolset::Toolset;
 use toolwright_server::{SetupCheck, SetupStatus};
 
 use super::check::{session_toolset, unknown_sections};
+use super::serve_checks::{check_agent, check_server, check_voice};
 use crate::args::{Common, Format};
 use crate::config::{Config, without_password};
 use crate::imports::Imports;
@@ -32,7 +33,7 @@ const IMAGES_TIMEOUT: Duration = Duration::from_secs(10);
 type Check = (&'static str, fn(&Config) -> CheckResult);
 
 /// The checks after that of the configuration, in order.
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 13] = [
     ("tools", check_tools),
     ("workers", check_workers),
     ("prompts", check_prompts),
@@ -43,10 +44,15 @@ const CHECKS: [Check; 10] = [
     ("calendar", check_calendar),
     ("zoom", check_zoom),
     ("images", check_images),
+    ("agent", check_agent),
+    ("voice", check_voice),
+    ("server", check_server),
 ];
+/// What a running server has done itself: it has loaded the tools, opened the store, and set up its agents.
+const CHECKS_OF_START: [&str; 5] = ["tools", "store", "agent", "voice", "server"];
 
 #[derive(Serialize)]
-struct CheckResult {
+pub(super) struct CheckResult {
     check: &'static str,
     status: Status,
     message: String,
@@ -66,15 +72,15 @@ enum Status {
 }
 
 impl CheckResult {
-    fn ok(message: impl Into<String>) -> Self {
+    pub fn ok(message: impl Into<String>) -> Self {
         Self { check: "", status: Status::Ok, message: message.into(), help: None }
     }
 
-    fn missing(message: impl Into<String>, help: impl Into<String>) -> Self {
+    pub fn missing(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { status: Status::Missing, help: Some(help.into()), ..Self::ok(message) }
     }
 
-    fn broken(message: impl Into<String>, help: impl Into<String>) -> Self {
+    pub fn broken(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { status: Status::Broken, help: Some(help.into()), ..Self::ok(message) }
     }
 }
@@ -82,6 +88,17 @@ impl CheckResult {
 impl From<Failure> for CheckResult {
     fn from(failure: Failure) -> Self {
         Self::broken(failure.message, failure.help)
+    }
+}
+
+impl From<anyhow::Error> for CheckResult {
+    fn from(error: anyhow::Error) -> Self {
+        match error.downcast::<Failure>() {
+            Ok(failure) => failure.into(),
+            Err(error) => {
+                Self::broken(error.to_string(), "correct toolwright.toml or the environment variable")
+            }
+        }
     }
 }
 
@@ -101,9 +118,9 @@ pub fn run(common: &Common) -> Result<ExitCode> {
     Ok(output::status(results.iter().all(|result| result.status != Status::Broken)))
 }
 
-/// The checks for a running server's console: it has loaded the tools and opened the store, so these are left out.
+/// The checks for a running server's console.
 pub fn check_running(config: &Config) -> Vec<SetupCheck> {
-    let is_shown = |(name, _): &&Check| !["tools", "store"].contains(name);
+    let is_shown = |(name, _): &&Check| !CHECKS_OF_START.contains(name);
     let checks =
         CHECKS.iter().filter(is_shown).map(|(name, check)| CheckResult { check: name, ..check(config) });
     let to_setup = |result: CheckResult| SetupCheck {

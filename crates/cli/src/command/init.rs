@@ -13,25 +13,53 @@ use crate::output::{self, Failure};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  toolwright init my-agent && cd my-agent && toolwright build")]
 pub struct Init {
-    /// The directory to create; an existing one must be empty
+    /// The directory to create; none of the project's files may exist there
     dir: PathBuf,
 }
 
 pub fn run(args: &Init) -> Result<()> {
     let dir = &args.dir;
-    let is_empty = std::fs::read_dir(dir).map(|mut entries| entries.next().is_none());
-    if is_empty.is_ok_and(|is_empty| !is_empty) {
-        let message = format!("{} is not empty", dir.display());
-        return Err(Failure::new(message, "name a directory that does not exist yet").into());
+    let (kept, files): (Vec<Template>, Vec<Template>) = project_files(dir)
+        .into_iter()
+        .partition(|file| KEPT.contains(&file.path.as_str()) && exists(dir, &file.path));
+    let existing: Vec<&str> =
+        files.iter().map(|file| file.path.as_str()).filter(|path| exists(dir, path)).collect();
+    if !existing.is_empty() {
+        let message = format!("{} has {} already", dir.display(), list_some(&existing));
+        return Err(Failure::new(message, "move them away, or name another directory").into());
     }
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|error| cannot_write(dir, &error))?;
     }
-    write_dir(dir, &project_files(dir)).map_err(|error| cannot_write(dir, &error))?;
+    write_dir(dir, &files).map_err(|error| cannot_write(dir, &error))?;
     let dir = dir.display();
     output::success("created", &dir);
+    for file in kept {
+        output::message(format_args!("  kept your {}", file.path));
+        if file.path == ".gitignore" {
+            let lines = file.text.lines().collect::<Vec<_>>().join(", ");
+            output::message(format_args!("  add these lines to it: {lines}"));
+        }
+    }
     output::message(format_args!("  cd {dir}\n  toolwright build\n  toolwright list"));
     Ok(())
+}
+
+/// The files of a directory that stay as they are.
+const KEPT: [&str; 3] = ["README.md", ".gitattributes", ".gitignore"];
+/// More names are counted.
+const MAX_NAMED: usize = 5;
+
+fn exists(dir: &Path, path: &str) -> bool {
+    dir.join(path).symlink_metadata().is_ok()
+}
+
+fn list_some(paths: &[&str]) -> String {
+    let named = paths.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(MAX_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 /// The files of an example tool, below `tools/`.
@@ -73,7 +101,7 @@ fn project_files(dir: &Path) -> Vec<Template> {
         ("prompts/voice-behavior.md", include_str!("../../templates/project/voice-behavior.md")),
         (".gitattributes", include_str!("../../templates/project/gitattributes")),
     ];
-    let tools = [example_tool!("find-note"), example_tool!("send-note"), example_tool!("count-words")];
+    let tools = [example_tool!("kb-search"), example_tool!("send-note"), example_tool!("count-words")];
     let files = fixed.into_iter().chain(tools.into_iter().flatten());
     let files = files.map(|(path, text)| Template::new(path, text, &values));
     files.chain(editor::files("tools")).collect()

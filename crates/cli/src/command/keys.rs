@@ -54,7 +54,7 @@ struct Create {
     #[arg(long = "role", value_name = "ROLE")]
     roles: Vec<String>,
     /// Days until the key expires [default: never]
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = parse_days)]
     expires: Option<u32>,
 }
 
@@ -75,12 +75,15 @@ pub fn run(config: &Config, args: Keys) -> Result<()> {
 fn create(config: &Config, file: &KeyFile, args: Create) -> Result<()> {
     let Create { name, org, roles, expires } = args;
     let is_valid = |text: &String| {
-        !text.is_empty() && text.len() <= MAX_NAME_BYTES && !text.chars().any(char::is_control)
+        let is_trimmed = text.trim().len() == text.len();
+        !text.is_empty() && is_trimmed && text.len() <= MAX_NAME_BYTES && !text.chars().any(char::is_control)
     };
     if let Some(text) =
         [Some(&name), org.as_ref()].into_iter().flatten().chain(&roles).find(|text| !is_valid(text))
     {
-        let help = format!("use 1 to {MAX_NAME_BYTES} bytes without control characters");
+        let help = format!(
+            "use 1 to {MAX_NAME_BYTES} bytes without control characters, and without spaces around them"
+        );
         return Err(Failure::usage(format!("{text:?} cannot be used as a name, org or role"), help).into());
     }
     let expires_at = expires.map(|days| Utc::now().timestamp() + i64::from(days) * DAY_S);
@@ -100,6 +103,10 @@ fn create(config: &Config, file: &KeyFile, args: Create) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn parse_days(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|days| *days > 0).ok_or_else(|| "write whole days, at least 1".to_owned())
 }
 
 fn list(config: &Config, file: &KeyFile) -> Result<()> {

@@ -26,6 +26,7 @@ mod pip;
 pub mod prompt;
 pub mod schema;
 pub mod serve;
+mod serve_checks;
 pub mod sessions;
 pub mod tasks;
 mod template;

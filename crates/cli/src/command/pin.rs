@@ -48,7 +48,7 @@ pub fn run(config: &Config, args: &Pin) -> Result<()> {
         let name = &import.server().name;
         let present = runtime.block_on(import.definitions()).map_err(|error| {
             let message = format!("cannot read the tools of the MCP server `{name}`: {error}");
-            Failure::new(message, "fix its settings, or start it")
+            Failure::new(message, format!("`[[mcp_servers]]` `{name}` in toolwright.toml has its settings"))
         })?;
         let changes = imports.pins.compare(name, &present);
         if config.format == Format::Human {
@@ -80,7 +80,7 @@ fn print_changes(
 ) {
     let tools = report::plural(present.len(), "tool");
     let verb = if is_dry_run { "offers" } else { "pinned:" };
-    output::print_line(format!("{server} {verb} {tools}, {} changed", changes.len()));
+    output::print_line(format!("{server} {verb} {tools}{}", count_changes(changes)));
     for change in changes {
         match change {
             Change::New(tool) => {
@@ -100,6 +100,24 @@ fn print_changes(
             }
         }
     }
+}
+
+/// How many tools are new, changed and gone, such as `, 2 new, 1 changed`.
+fn count_changes(changes: &[Change]) -> String {
+    let count = |is_kind: fn(&Change) -> bool| changes.iter().filter(|change| is_kind(change)).count();
+    let counts = [
+        (count(|change| matches!(change, Change::New(_))), "new"),
+        (count(|change| matches!(change, Change::Changed(..))), "changed"),
+        (count(|change| matches!(change, Change::Gone(_))), "gone"),
+    ];
+    if changes.is_empty() {
+        return ", nothing has changed".to_owned();
+    }
+    counts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, kind)| format!(", {number} {kind}"))
+        .collect()
 }
 
 /// The parts that differ, each on one line.

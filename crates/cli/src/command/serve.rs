@@ -96,7 +96,7 @@ async fn serve(
     let access = if auth.is_open() { "no keys: anyone on this machine" } else { "keys are required" };
     let observer = exporter.clone().map(|exporter| exporter as Arc<dyn AgentObserver>);
     let agent = config.agent(&args.agent, orchestrator.clone(), observer).await?;
-    let model = describe_model(agent.model());
+    let model = describe_model(agent.model(), config.names_agent(&args.agent));
     let voice = config.voice_agent(&agent)?;
     let voice_model = voice.as_ref().map(VoiceAgent::model);
     let setup = setup(config, args.watch);
@@ -183,8 +183,9 @@ fn announce_models(text: &str, voice: Option<&str>) {
 }
 
 /// The line that names the model of the agent.
-fn describe_model(model: &Model) -> String {
+fn describe_model(model: &Model, is_named: bool) -> String {
     match model {
+        Model::Offline if is_named => "the offline agent quotes the knowledge base".to_owned(),
         Model::Offline => {
             "no model configured: the offline agent quotes the knowledge base; set `[agent]` or OPENAI_API_KEY"
                 .to_owned()

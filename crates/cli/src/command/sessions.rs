@@ -77,8 +77,12 @@ pub fn run(config: &Config, command: &Sessions) -> Result<()> {
             Sessions::List(args) => print_list(config, &target.list(args).await?),
             Sessions::Show(Show { id }) => print_session(config, &target.show(id).await?),
             Sessions::End(End { id }) => {
-                target.end(id).await?;
-                print_end(config, id)
+                let before = target.show(id).await?;
+                let has_ended = before["standing"] != "active";
+                if !has_ended {
+                    target.end(id).await?;
+                }
+                print_end(config, id, has_ended)
             }
         }
     })
@@ -138,7 +142,6 @@ impl Target {
     async fn end(&self, id: &str) -> Result<()> {
         match self {
             Self::Own(orchestrator) => {
-                self.show(id).await?;
                 orchestrator.end_session(id).await?;
                 Ok(orchestrator.store().flush().await?)
             }
@@ -203,9 +206,14 @@ fn print_session(config: &Config, session: &Value) -> Result<()> {
     Ok(())
 }
 
-fn print_end(config: &Config, id: &str) -> Result<()> {
+fn print_end(config: &Config, id: &str, had_ended: bool) -> Result<()> {
     match config.format {
+        Format::Json if had_ended => output::print_json(&json!({ "ended": id, "hadEnded": true })),
         Format::Json => output::print_json(&json!({ "ended": id })),
+        Format::Human if had_ended => {
+            output::message(format_args!("the session {} has ended already", escape(id)));
+            Ok(())
+        }
         Format::Human => {
             output::success("ended", format_args!("the session {}", escape(id)));
             Ok(())

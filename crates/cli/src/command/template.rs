@@ -21,14 +21,17 @@ impl Template {
     }
 }
 
-/// Writes the files below `dir`. A new directory appears only when all files are written; an existing one must be
-/// empty, and is empty again if this fails.
+/// Writes the files below `dir`, where none of them may exist. A new directory appears only when all files are written;
+/// an existing one is as before if this fails.
 pub fn write_dir(dir: &Path, files: &[Template]) -> io::Result<()> {
     if dir.is_dir() {
         return write_files(dir, files).inspect_err(|_| {
-            for file in files.iter().filter_map(|file| file.path.split('/').next()) {
-                let path = dir.join(file);
-                let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            for file in files.iter().rev() {
+                let path = dir.join(&file.path);
+                let _ = fs::remove_file(&path);
+                // Only a directory that is empty now can be removed.
+                let above = path.ancestors().skip(1).take_while(|above| *above != dir);
+                above.for_each(|above| drop(fs::remove_dir(above)));
             }
         });
     }

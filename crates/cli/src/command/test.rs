@@ -56,7 +56,7 @@ impl TestResult {
 pub fn run(common: &Common, args: &Test) -> Result<ExitCode> {
     let started = Instant::now();
     let config = Config::load(common, args.dir.as_deref())?;
-    let runtime = toolset::load_runtime(&Source::default(), &config)?;
+    let runtime = toolset::load_runtime_with(&Source::default(), &config, args.only.as_deref())?;
     let is_without_directories = config.has_only_other_tools() || runtime.toolset().ids().next().is_none();
     let files = find_tests(&config.tools, &runtime, args.only.as_deref())?;
     if files.is_empty() && is_without_directories {

@@ -26,7 +26,9 @@ use crate::output::Failure;
 mod agent;
 mod dump;
 mod embedder;
+mod file_error;
 mod images;
+mod listen_address;
 mod server;
 mod settings;
 
@@ -429,9 +431,8 @@ fn read(named: Option<&Path>) -> Result<ConfigFile, Failure> {
         }
     };
     let invalid = |error: toml::de::Error| {
-        let error = error.to_string();
-        let message = format!("the configuration file {} is not valid\n{}", path.display(), error.trim_end());
-        Failure::new(message, "docs/reference/configuration.md lists every setting")
+        let (cause, help) = file_error::describe(&error);
+        Failure::new(format!("the configuration file {} is not valid\n{cause}", path.display()), help)
     };
     let settings = toml::from_str(&text).map_err(invalid)?;
     Ok(ConfigFile { settings, sections: toml::from_str(&text).map_err(invalid)?, base })

@@ -13,7 +13,8 @@ use toolwright_server::auth::{Auth, JwksSource, JwtOptions};
 use toolwright_server::otlp::Collector;
 use toolwright_server::{AccessLog, Limits, Options};
 
-use super::{Config, check_http_url, check_positive};
+use super::{Config, check_http_url, check_positive, listen_address};
+use crate::args::variable_of;
 use crate::log::LogFormat;
 use crate::output::Failure;
 
@@ -31,7 +32,8 @@ const OTLP_HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSection {
     /// The address to listen on [default: 127.0.0.1:7300]
-    #[arg(help_heading = "Server", long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN")]
+    #[arg(help_heading = "Server", long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN", value_parser = listen_address::parse)]
+    #[serde(deserialize_with = "listen_address::deserialize")]
     pub listen: SocketAddr,
     /// The URL of the server for clients, if it differs from the address; URLs of images begin with it
     #[arg(help_heading = "Server", long, value_name = "URL", env = "TOOLWRIGHT_PUBLIC_URL")]
@@ -254,6 +256,13 @@ impl Config {
         flag.unwrap_or(&self.settings.server.keys).to_owned()
     }
 
+    /// The settings of a server that is started without flags.
+    pub fn server_from_environment(&self) -> anyhow::Result<ServerConfig> {
+        let command = ServerFlags::augment_args(Command::new("serve"));
+        let matches = command.try_get_matches_from(["serve"]).map_err(|error| from_environment(&error))?;
+        self.server(&ServerFlags(matches))
+    }
+
     /// The server's settings: the file's, overridden by flags.
     pub fn server(&self, flags: &ServerFlags) -> anyhow::Result<ServerConfig> {
         let ServerFlags(flags) = flags;
@@ -269,6 +278,16 @@ impl Config {
         let server = ServerConfig { section, telemetry };
         server.check()?;
         Ok(server)
+    }
+}
+
+/// A value of the environment that was refused.
+fn from_environment(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    match variable_of(error) {
+        Some(name) => Failure::new(format!("{first} (from {name})"), format!("correct or unset {name}")),
+        None => Failure::new(first, "correct the environment variable, or unset it"),
     }
 }
 

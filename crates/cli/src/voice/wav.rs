@@ -20,7 +20,13 @@ pub struct Recording {
 impl Recording {
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let unreadable = |error: hound::Error| Failure::new(format!("cannot read {shown}: {error}"), CONVERT);
+        let unreadable = |error: hound::Error| {
+            let help = match error {
+                hound::Error::IoError(_) => "name a WAV file that exists and can be read with --wav",
+                _ => CONVERT,
+            };
+            Failure::new(format!("cannot read {shown}: {error}"), help)
+        };
         let mut reader = WavReader::open(path).map_err(unreadable)?;
         let WavSpec { channels, sample_rate: rate, bits_per_sample: bits, sample_format } = reader.spec();
         if !RATES.contains(&rate) {

@@ -294,3 +294,47 @@ async fn a_cursor_counts_for_the_size_of_a_listing() {
     assert!(server.listing_error().await.contains("`list_kb`"));
     assert_eq!(server.listings(), 3);
 }
+
+/// A server that answers every request with this head.
+async fn server_that_answers(head: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://user:secret@{}/mcp?key=secret", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            while stream.read_line(&mut line).await.is_ok_and(|read| read > 2) {
+                line.clear();
+            }
+            let response = format!("HTTP/1.1 {head}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(response.as_bytes()).await.unwrap();
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_used_is_described_in_plain_sentences() {
+    let unused =
+        format!("http://{}/mcp", TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap());
+    let mut cases = vec![(unused, "connection refused at http://127.0.0.1:")];
+    for (head, expected) in [
+        ("401 Unauthorized", "/mcp answers 401: set `headers = { authorization = "),
+        (
+            "401 Unauthorized\r\nwww-authenticate: Bearer",
+            "/mcp answers 401: set `headers = { authorization = ",
+        ),
+        ("403 Forbidden", "/mcp answers 403: set `headers"),
+        ("404 Not Found", "/mcp answers 404: there is no MCP at this path"),
+        ("307 Temporary Redirect", "/mcp answers 307: redirects are not followed"),
+        ("503 Service Unavailable", "/mcp answers 503: the server has failed"),
+        ("200 OK\r\ncontent-type: text/html", "/mcp answers with text/html instead of JSON"),
+    ] {
+        cases.push((server_that_answers(head).await, expected));
+    }
+    for (url, expected) in cases {
+        let error = import(settings(json!({ "name": "fix", "url": url }))).definitions().await.unwrap_err();
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert!(!error.contains("secret") && !error.contains("::"), "{error}");
+    }
+}

@@ -107,7 +107,7 @@ pub fn retrieval() -> Value {
     json!({ "category": "retrieval", "sideEffects": "read_only", "idempotent": true })
 }
 
-/// Does what its arguments say: `wait`, `fail`, `fail_times`, `intents`, `call`.
+/// Does what its arguments say: `wait`, `progress`, `fail`, `fail_times`, `intents`, `call`.
 async fn work(
     args: Value,
     context: Context,
@@ -124,6 +124,9 @@ async fn work(
         tokio::task::yield_now().await;
     }
     done.now.fetch_sub(1, Ordering::SeqCst);
+    if let Some(fraction) = args["progress"].as_f64() {
+        context.progress(fraction, Some("the last report"));
+    }
     if let Some(name) = args["call"].as_str() {
         let envelope = context.call_tool(name, args["with"].clone()).await.unwrap();
         return Ok(serde_json::to_value(&*envelope).unwrap().into());

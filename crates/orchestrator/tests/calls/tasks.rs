@@ -97,6 +97,25 @@ async fn all_gates_hold_before_a_task_is_begun() {
 }
 
 #[tokio::test]
+async fn a_report_just_before_the_end_is_the_last_progress_of_the_task() {
+    let fixture = fixture();
+    let session = fixture.session(Mode::Text).await;
+    for (args, status) in [
+        (json!({ "wait": true, "progress": 1.0 }), TaskStatus::Completed),
+        (json!({ "wait": true, "progress": 0.5, "fail": "PERMANENT" }), TaskStatus::Failed),
+    ] {
+        fixture.open.add_permits(1);
+        let fraction = args["progress"].as_f64();
+        let id = task_id(&fixture.call(&session, "", "work", args).await);
+        let task = ended(&fixture, &id).await;
+        assert_eq!(
+            (task.status, task.progress, task.message.as_deref()),
+            (status, fraction, Some("the last report"))
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_failure_of_the_handler_is_the_result_of_the_task() {
     let fixture = fixture();
     let session = fixture.session(Mode::Text).await;

@@ -60,12 +60,25 @@ async fn access_of_other_users_is_removed_from_a_file() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+/// The error of a second store on a file whose first one is named.
+fn directory_with_owner(owner: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("state.db");
+    let _first = Sqlite::open(&path, Options { owner: owner.to_owned(), ..Options::default() }).unwrap();
+    Sqlite::open(&path, Options::default()).unwrap_err().to_string()
+}
+
 #[tokio::test]
 async fn one_process_serves_from_a_file() {
     let (fixture, store) = with_session::<SqliteStore>().await;
     let path = fixture.path();
     let Err(Error::InUse(why)) = open(&path) else { panic!("two processes serve from one file") };
     assert!(why.contains("PostgreSQL") && why.contains(&std::process::id().to_string()), "{why}");
+    let named = directory_with_owner("toolwright chat");
+    assert!(
+        named.contains(&format!("process {} (`toolwright chat`) serves from", std::process::id())),
+        "{named}"
+    );
     // The first is not affected.
     run(&*store, claim("s", "call")).await;
     drop((store, fixture));

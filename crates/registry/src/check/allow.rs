@@ -33,6 +33,7 @@ pub(crate) const WARNINGS: &[&str] = &[
     "doc-unclosed-fence",
     "doc-no-example",
     "handler-unknown-context",
+    "handler-capability-refused",
     "handler-unavailable-global",
     "handler-hidden-unicode",
 ];

@@ -9,7 +9,7 @@ use toolwright_contract::suggest::nearest;
 use crate::compiled_tool::Handler;
 use crate::diagnostic::{Diagnostic, DiagnosticDraft, Location};
 use crate::fingerprint::Fingerprint;
-use crate::handler::{Siblings, check_handler};
+use crate::handler::{ContextUse, Siblings, check_handler};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::source::{ToolDir, is_kebab};
@@ -30,6 +30,8 @@ pub(super) struct Files {
     pub doc: Option<String>,
     /// `None` if the handler has errors.
     pub handler: Option<Handler>,
+    /// The functions of `context` that the handler uses.
+    pub uses: Vec<ContextUse>,
     pub fingerprint: Fingerprint,
     /// The handler and its modules by path, for diagnostics.
     sources: BTreeMap<String, String>,
@@ -158,6 +160,7 @@ fn read_handler(
         files.handler = Some(Handler::new(&source, &report.modules));
     }
     diagnostics.append(&mut report.diagnostics);
+    files.uses = report.uses;
     files.sources.insert("handler.js".to_owned(), source);
     files.sources.extend(report.modules);
 }

@@ -1,6 +1,7 @@
 //! Checks one tool directory: its compiled form and all diagnostics come out. Nothing is run or written.
 
 mod allow;
+mod capability_uses;
 mod example_check;
 mod files;
 mod schema_file;
@@ -61,6 +62,7 @@ pub fn check_tool(dir: &ToolDir, context: &Context<'_>) -> CheckedTool {
         example_check::check_examples(&report.examples, validator, &mut drafts);
     }
     if let Some(schema) = &schema {
+        capability_uses::check(&schema.members, &files.uses, &mut drafts);
         allow::apply(&schema.members, &mut drafts);
     }
     let is_valid = !drafts.iter().any(DiagnosticDraft::is_error);

@@ -1,9 +1,9 @@
 //! Reports members of `context` that do not exist, such as `context.htp`, and misspelt `{ args, context }`. Calls of
 //! unknown members are errors; reads are warnings, since handlers may test for features of other hosts.
 
-use super::HANDLER;
 use super::module::Module;
 use super::parse_module::range;
+use super::{ContextUse, HANDLER};
 use oxc_ast::ast::{
     BindingPattern, CallExpression, Expression, FormalParameter, ImportDeclarationSpecifier, ObjectPattern,
     Program, StaticMemberExpression, VariableDeclarator,
@@ -11,7 +11,7 @@ use oxc_ast::ast::{
 use oxc_ast_visit::{Visit, walk};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use toolwright_contract::handler_context::{FUNCTIONS, members};
+use toolwright_contract::handler_context::{FUNCTIONS, find_function, members};
 use toolwright_contract::suggest::{list, nearest};
 
 /// The name of the parameter.
@@ -37,7 +37,12 @@ pub(super) fn check(program: &Program, module: &mut Module) {
             }
             _ => continue,
         };
-        let Some(unknown) = UnknownMember::first(path) else { continue };
+        let Some(unknown) = UnknownMember::first(path) else {
+            if is_certain {
+                module.uses.extend(used_function(path, &module.uses));
+            }
+            continue;
+        };
         let near = unknown.suggestion();
         // Another object may have the name `context` in a module that the handler imports.
         if near.is_none() && !is_certain {
@@ -58,6 +63,22 @@ pub(super) fn check(program: &Program, module: &mut Module) {
             draft.warning();
         }
     }
+}
+
+/// The function that a path of members names, unless its use is known already.
+fn used_function(path: &[Member<'_>], known: &[ContextUse]) -> Option<ContextUse> {
+    let mut dotted = String::new();
+    for Member { name, span, .. } in path {
+        if !dotted.is_empty() {
+            dotted.push('.');
+        }
+        dotted.push_str(name);
+        if let Some(function) = find_function(&dotted) {
+            let is_new = known.iter().all(|one| one.function != function);
+            return is_new.then(|| ContextUse { function, file: HANDLER.to_owned(), span: span.clone() });
+        }
+    }
+    None
 }
 
 struct Finding {

@@ -15,6 +15,8 @@ mod specifier;
 
 use std::ops::Range;
 
+use toolwright_contract::handler_context::HostFunction;
+
 use crate::diagnostic::{DiagnosticDraft, Location};
 
 /// Reads the files beside the handler.
@@ -30,6 +32,16 @@ pub struct HandlerReport {
     pub diagnostics: Vec<DiagnosticDraft>,
     /// Path and source of the imported files, sorted, without `handler.js`.
     pub modules: Vec<(String, String)>,
+    /// The functions of `context` that it uses.
+    pub uses: Vec<ContextUse>,
+}
+
+/// A use of a function of `context`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextUse {
+    pub function: &'static HostFunction,
+    pub file: String,
+    pub span: Range<usize>,
 }
 
 pub(crate) const HANDLER: &str = "handler.js";
@@ -40,7 +52,8 @@ pub fn check_handler(source: &str, siblings: &dyn Siblings) -> HandlerReport {
     let mut diagnostics = std::mem::take(&mut graph.diagnostics);
     diagnostics.extend(export_search::check_imported_names(&graph));
     diagnostics.extend(execute::check(&graph, source));
-    HandlerReport { diagnostics, modules: graph.sources.into_iter().collect() }
+    let uses = graph.modules.values().flat_map(|module| module.uses.iter().cloned()).collect();
+    HandlerReport { diagnostics, modules: graph.sources.into_iter().collect(), uses }
 }
 
 /// An error at a span of a module.

@@ -1,5 +1,6 @@
 //! One parsed module, as owned data for the checks: the syntax tree lives only during the parse.
 
+use super::ContextUse;
 use super::specifier::Target;
 use crate::diagnostic::DiagnosticDraft;
 use std::collections::HashMap;
@@ -17,6 +18,8 @@ pub(super) struct Module {
     pub exports: Vec<Export>,
     /// Requests of `export * from`, as indices.
     pub stars: Vec<usize>,
+    /// The functions of `context` that it certainly uses, each once.
+    pub uses: Vec<ContextUse>,
     /// The parser failed: what the module exports is unknown.
     pub is_broken: bool,
     /// Positions in `exports`.

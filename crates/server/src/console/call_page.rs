@@ -148,8 +148,7 @@ fn notices(history: &CallHistory) -> Vec<Notice> {
     let mut notices = Vec::new();
     let envelope = history.envelope.as_deref();
     if let Some(failure) = envelope.and_then(|envelope| envelope.outcome.as_ref().err()) {
-        let text = format!("{} {}", failure.message, failure.suggestion.as_deref().unwrap_or_default());
-        let text = shorten(&text, 2000);
+        let text = shorten(&failure.text(), 2000);
         let tone = if failure.kind.as_str() == "CONFIRMATION_REQUIRED" { Tone::Warn } else { Tone::Bad };
         notices.push(Notice::new(tone, failure.kind.as_str(), text));
     }

@@ -10,7 +10,7 @@ use toolwright_console::confirmations::{ConfirmationsPage, WaitingRequest};
 use toolwright_console::format::{pretty, shorten, span, url_part};
 use toolwright_console::parts::{Code, CsrfField, Notice, Pager, Time, Tone};
 use toolwright_contract::Principal;
-use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error, request_id};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope};
 
 use super::calls_page::call_address;
@@ -80,7 +80,7 @@ async fn answered(
 
 /// The request that the path names, if this user may answer it.
 async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Problem> {
-    let unknown = || Problem::not_found("Confirmation request", request.parameter);
+    let unknown = || Problem::not_found("Confirmation request", request_id(request.parameter));
     let confirmation = request.app.orchestrator.store().confirmation(request.parameter).await?;
     let confirmation = confirmation.ok_or_else(unknown)?;
     if !request.is_admin() {

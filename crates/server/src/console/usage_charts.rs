@@ -62,8 +62,13 @@ pub(super) fn fill(buckets: &mut [Bucket], series: &[Minute], is_wanted: impl Fn
 }
 
 /// Calls that ended with an error, refused ones included.
-pub(super) fn failed(metrics: &ToolMetrics) -> u64 {
+pub(super) fn errors_and_refusals(metrics: &ToolMetrics) -> u64 {
     metrics.errors.values().sum()
+}
+
+/// Calls that ran and ended with an error.
+pub(super) fn failed(metrics: &ToolMetrics) -> u64 {
+    errors_and_refusals(metrics).saturating_sub(metrics.refusals)
 }
 
 pub(super) fn bars(

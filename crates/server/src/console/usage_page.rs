@@ -12,7 +12,7 @@ use toolwright_orchestrator::series::Minute;
 use toolwright_orchestrator::stored_minute::OTHER_TOOLS;
 
 use super::calls_page::{text, tool_names};
-use super::usage_charts::{Bucket, bars, failed, fill, latency, models};
+use super::usage_charts::{Bucket, bars, errors_and_refusals, failed, fill, latency, models};
 use super::{layout, page};
 use crate::request::{ApiRequest, ApiResult};
 
@@ -59,7 +59,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         versions: versions(&series, &choices),
         facts: facts(&total, minutes),
         calls: bars("Calls", "Calls", &buckets, |total| total.calls),
-        errors: bars("Errors and refusals", "Failed", &buckets, failed),
+        errors: bars("Errors and refusals", "Failed", &buckets, errors_and_refusals),
         latency: latency(&buckets),
         rows: rows(&series, &choices),
         // They are not counted by tool.
@@ -73,11 +73,10 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
 }
 
 fn facts(total: &ToolMetrics, minutes: i64) -> Vec<(&'static str, String)> {
-    let ended = total.calls + total.refusals;
     vec![
         ("Calls", count(total.calls)),
         ("Per minute", format!("{:.1}", total.calls as f64 / minutes as f64)),
-        ("Failed", percent(failed(total), ended)),
+        ("Failed", percent(failed(total), total.calls)),
         ("Refused", count(total.refusals)),
         ("Replayed", count(total.replays)),
         ("p50", duration(total.quantile(0.5))),

@@ -210,6 +210,11 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
     let App { streams, options, .. } = &**request.app;
     let counted = streams.open(&caller.principal, session, &options.limits)?;
     let response = service.call_library(head, body, caller.clone()).await;
+    if response.status() == StatusCode::NOT_ACCEPTABLE {
+        let detail =
+            "Send the header `accept: application/json, text/event-stream`; a GET needs only the latter.";
+        return Err(Problem::new(Kind::NOT_ACCEPTABLE, detail));
+    }
     match &caller.session {
         None => service.create_session(&caller, &response).await?,
         Some(session) if head.method == Method::DELETE && response.status().is_success() => {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use toolwright_contract::Envelope;
+use toolwright_contract::{Envelope, join_sentences};
 use toolwright_orchestrator::capabilities::Client;
 use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::session::NewSession;
@@ -307,7 +307,7 @@ impl LibraryCall<'_> {
             let failure = self.scope.failure(envelope);
             // Hosts show the message of a protocol error, and often not its data.
             let texts = ["error", "suggestion"].into_iter().filter_map(|name| failure.get(name)?.as_str());
-            let message = texts.collect::<Vec<_>>().join(" ");
+            let message = join_sentences(texts);
             return Err(ErrorData::invalid_params(message, Some(failure)));
         }
         self.scope.reply(envelope, message).into_result().map(Into::into)

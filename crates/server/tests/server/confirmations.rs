@@ -78,6 +78,22 @@ async fn a_rejected_call_does_not_run() {
 }
 
 #[tokio::test]
+async fn no_error_quotes_the_secret_of_a_token() {
+    let server = TestServer::start().await;
+    let (id, token) = request_confirmation(&server.client, json!({ "to": "mira" })).await;
+    let page = server.client.with("accept", "text/html".to_owned());
+    for (client, path) in [
+        (&server.client, format!("/v1/confirmations/{token}/aprove")),
+        (&server.client, format!("/v1/confirmations/conf_none.{token}/approve")),
+        (&page, format!("/confirmations/{}/approve/x", token.replace('.', "%2E"))),
+    ] {
+        let response = client.request("POST", &path, "{}").await;
+        assert_eq!(response.status, 404, "{path}");
+        assert!(!response.text().contains(&token[id.len() + 1..]), "{}", response.text());
+    }
+}
+
+#[tokio::test]
 async fn an_approval_can_be_remembered_for_the_session() {
     let server = TestServer::start().await;
     let session = server.session("text").await;

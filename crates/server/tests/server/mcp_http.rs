@@ -35,6 +35,15 @@ async fn hosts_of_both_revisions_list_call_and_confirm() {
 }
 
 #[tokio::test]
+async fn a_request_that_does_not_accept_both_media_types_is_told_what_to_send() {
+    let server = TestServer::start().await;
+    let client = server.client.with("accept", "application/json");
+    let problem =
+        client.post("/mcp", initialize()).await.problem(406, "`accept: application/json, text/event-stream`");
+    assert_eq!(problem["type"], "urn:toolwright:problem:not-acceptable");
+}
+
+#[tokio::test]
 async fn a_named_call_is_approved_over_rest_and_its_result_fetched() {
     let server = TestServer::start().await;
     for revision in REVISIONS {

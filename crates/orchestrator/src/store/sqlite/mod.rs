@@ -48,6 +48,8 @@ pub struct Options {
     /// How many bytes of envelopes, counted as JSON text, stay in memory (where they take several times as much).
     /// Older ones are read from the file.
     pub envelope_cache_bytes: usize,
+    /// What this process is, for the error of another process that finds the file in use: `toolwright chat`.
+    pub owner: String,
     /// For tests.
     #[doc(hidden)]
     pub faults: FaultSwitch,
@@ -55,7 +57,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { envelope_cache_bytes: 512 << 10, faults: FaultSwitch::default() }
+        Self { envelope_cache_bytes: 512 << 10, owner: String::new(), faults: FaultSwitch::default() }
     }
 }
 
@@ -63,7 +65,7 @@ impl Sqlite {
     /// Opens a file, creates or migrates it if needed, and loads it. Blocks while it reads.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         let file = StateFile::in_new_directory(path)?;
-        let lock = file.lock()?;
+        let lock = file.lock(&options.owner)?;
         file.create()?;
         let connection = file.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let version = schema::version(&connection, file.path())?;

@@ -42,7 +42,7 @@ impl StateFile {
     }
 
     /// Takes the lock that keeps other processes from serving from this file, until the result is dropped.
-    pub fn lock(&self) -> Result<File> {
+    pub fn lock(&self, owner: &str) -> Result<File> {
         let path = self.0.with_added_extension("lock");
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -52,9 +52,9 @@ impl StateFile {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(in_use(&self.0, &mut file)),
             Err(cause) => return Err(io_error("lock", &path, &cause.into())),
         }
-        // The process id is for the error message of other processes only.
-        let written =
-            file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
+        // The text is for the error message of other processes only.
+        let text = format!("{} {owner}", std::process::id());
+        let written = file.set_len(0).and_then(|()| file.write_all(text.trim_end().as_bytes()));
         written.map_err(|cause| io_error("write", &path, &cause))?;
         Ok(file)
     }
@@ -134,7 +134,10 @@ fn in_use(path: &Path, lock: &mut File) -> Error {
     let mut owner = String::new();
     let read = lock.rewind().and_then(|()| lock.read_to_string(&mut owner));
     let owner = match (read, owner.trim()) {
-        (Ok(_), id) if !id.is_empty() => format!("process {id}"),
+        (Ok(_), text) if !text.is_empty() => match text.split_once(' ') {
+            Some((id, command)) => format!("process {id} (`{command}`)"),
+            None => format!("process {text}"),
+        },
         _ => "another process".to_owned(),
     };
     let path = path.display();

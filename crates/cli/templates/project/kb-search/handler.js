@@ -5,8 +5,8 @@ import { ToolError, ErrorType } from '../_core/error-types.js';
  */
 export async function execute({ args, context }) {
   try {
-    const found = await context.kb.search({ query: args.query, topK: args.top_k, includeSnippets: true });
-    const results = found.map(({ id, title, snippet, score }) => ({ id, title, snippet: snippet ?? null, score }));
+    const found = await context.kb.search({ query: args.query, topK: args.top_k, returnFields: ['snippet', 'url'] });
+    const results = found.map(({ id, title, snippet, url, score }) => ({ id, title, snippet, url, score }));
     return { ok: true, data: { results } };
   } catch (error) {
     if (error.code === 'TIMEOUT') {
