@@ -24,6 +24,9 @@ const REPORTS_PER_LOOK: u32 = 4;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
+/// How often a task that has run is looked at again until its end is recorded.
+const LOOKS_FOR_AN_END: u32 = 8;
+
 /// The outcome of an attempt to run a task.
 enum Attempt {
     Ended {
@@ -33,6 +36,8 @@ enum Attempt {
     },
     /// It could not begin, and nothing was done.
     TryAgain,
+    /// It has run here, with this result, and the store has not recorded its end yet.
+    Unsettled(Arc<Envelope>),
     /// It has ended, was deleted, or another process runs it.
     NotOurs,
 }
@@ -80,14 +85,27 @@ impl Orchestrator {
 
     async fn run_task(&self, task: &Arc<TaskRecord>, slot: &TaskSlot) {
         let mut pause = FIRST_RETRY;
+        let mut unsettled = None;
+        let mut looks = 0;
         loop {
-            let attempt = self.attempt_task(task, slot).await;
+            let attempt = match unsettled.clone() {
+                None => self.attempt_task(task, slot).await,
+                Some(envelope) => self.look_for_end(task, slot, envelope, looks).await,
+            };
             let ended = match attempt {
                 Ok(Attempt::Ended { status, envelope, is_recorded }) => {
                     self.end_task(task, status, &envelope, is_recorded).await
                 }
                 Ok(Attempt::NotOurs) => return,
-                Ok(Attempt::TryAgain) => Ok(false),
+                Ok(Attempt::TryAgain) => {
+                    unsettled = None;
+                    Ok(false)
+                }
+                Ok(Attempt::Unsettled(envelope)) => {
+                    unsettled = Some(envelope);
+                    looks += 1;
+                    Ok(false)
+                }
                 Err(error) => Err(error),
             };
             match ended {
@@ -128,11 +146,31 @@ impl Orchestrator {
         let envelope = self.call_task(task, slot).await;
         Ok(match self.task_execution(task).await? {
             Some(ExecutionStatus::Finished(envelope)) => recorded_end(envelope, slot),
-            Some(ExecutionStatus::Running) => Attempt::NotOurs,
+            Some(ExecutionStatus::Running) => Attempt::Unsettled(envelope),
             Some(ExecutionStatus::InDoubt) => unrecorded_end(TaskStatus::InDoubt, envelope),
             _ if slot.cancel.is_cancelled() => unrecorded_end(TaskStatus::Cancelled, envelope),
             abandoned if may_run_later(&envelope, abandoned.is_some()) => Attempt::TryAgain,
             _ => unrecorded_end(TaskStatus::Failed, envelope),
+        })
+    }
+
+    /// The end of a task that has run here. Its claim may still be ours: a settlement is sent again while the store cannot
+    /// be reached, and one that the store has refused leaves the claim a moment later.
+    async fn look_for_end(
+        &self,
+        task: &TaskRecord,
+        slot: &TaskSlot,
+        envelope: Arc<Envelope>,
+        looks: u32,
+    ) -> store::Result<Attempt> {
+        Ok(match self.task_execution(task).await? {
+            Some(ExecutionStatus::Finished(envelope)) => recorded_end(envelope, slot),
+            Some(ExecutionStatus::Running) if looks < LOOKS_FOR_AN_END => Attempt::Unsettled(envelope),
+            Some(ExecutionStatus::Running | ExecutionStatus::InDoubt) => {
+                unrecorded_end(TaskStatus::InDoubt, envelope)
+            }
+            _ if slot.cancel.is_cancelled() => unrecorded_end(TaskStatus::Cancelled, envelope),
+            Some(ExecutionStatus::Abandoned) | None => Attempt::TryAgain,
         })
     }
 

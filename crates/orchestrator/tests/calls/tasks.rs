@@ -1,11 +1,14 @@
 //! Tools that run in the background: the call is answered with a task at once, and the result follows.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{Backend, Memory, Store, TaskQuery, TaskRecord, TaskScope, TaskStatus};
+use toolwright_orchestrator::store::{
+    Backend, Memory, Postgres, Store, TaskQuery, TaskRecord, TaskScope, TaskStatus, postgres,
+};
 use toolwright_orchestrator::{CallRequest, SessionRef};
 
 use crate::support::{Fixture, Setup, call, to_json, until};
@@ -231,4 +234,29 @@ async fn a_stopped_process_begins_no_task() {
     }
     assert_eq!(fixture.orchestrator.task(&id).await.unwrap().unwrap().status, TaskStatus::Queued);
     assert_eq!(fixture.done.runs(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_whose_end_the_database_has_refused_is_in_doubt() {
+    let url = std::env::var("TOOLWRIGHT_TEST_POSTGRES").expect("TOOLWRIGHT_TEST_POSTGRES: see scripts/test");
+    let schema = format!("task {}", std::process::id());
+    let options = postgres::Options {
+        schema: schema.clone(),
+        connections: 4,
+        settle_timeout: Duration::ZERO,
+        ..postgres::Options::default()
+    };
+    let store = Store::Postgres(Postgres::connect(&url, options).await.unwrap());
+    let fixture = Setup::new().tool("work", background(json!({}))).build_on(store);
+    let (client, driver) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(driver);
+    let session = fixture.session(Mode::Text).await;
+    let id = task_id(&fixture.call(&session, "c1", "work", json!({ "wait": true })).await);
+    until(|| fixture.done.runs() == 1).await;
+    let full = format!("ALTER TABLE \"{schema}\".audit ADD CONSTRAINT full_disk CHECK (false) NOT VALID");
+    client.batch_execute(&full).await.unwrap();
+    fixture.open.add_permits(1);
+    let task = ended(&fixture, &id).await;
+    assert_eq!(task.status, TaskStatus::InDoubt);
+    assert_eq!(result(&fixture, &task).await["error"]["partialSideEffects"], true);
 }
