@@ -227,6 +227,8 @@ fn a_source_that_does_not_exist_is_reported_once() {
     let line = line.unwrap_or_else(|| serving.expect("nope: no such file"));
     assert!(line.contains("correct `[kb] sources` in toolwright.toml"), "{line}");
     assert!(serving.first_lines.iter().filter(is_warning).count() <= 1, "{:#?}", serving.first_lines);
+    // Once it answers, it handles the signal.
+    assert_eq!(serving.ask("GET /v1/tools", "", "").0, 200);
     serving.terminate();
     assert!(serving.ended().success());
     let rest: Vec<String> = serving.lines.iter().collect();
