@@ -14,6 +14,8 @@ use super::support::{Guard, Project, TIMEOUT, repository};
 pub struct Serving {
     child: Guard,
     pub address: String,
+    /// The lines before that of the address.
+    first_lines: Vec<String>,
     lines: Receiver<String>,
 }
 
@@ -26,19 +28,24 @@ impl Serving {
         std::thread::spawn(move || {
             stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
-        let mut serving = Self { child, address: String::new(), lines };
-        let line = serving.expect("http://");
+        let mut serving = Self { child, address: String::new(), first_lines: Vec::new(), lines };
+        let (line, first_lines) = serving.read_until("http://");
         let rest = line.split("http://").nth(1).unwrap();
-        serving.address = rest.split(' ').next().unwrap().to_owned();
+        (serving.address, serving.first_lines) = (rest.split(' ').next().unwrap().to_owned(), first_lines);
         serving
     }
 
     /// Waits for a line that contains `part`.
     pub fn expect(&self, part: &str) -> String {
+        self.read_until(part).0
+    }
+
+    /// That line, and those before it.
+    fn read_until(&self, part: &str) -> (String, Vec<String>) {
         let mut seen = Vec::new();
         loop {
             match self.lines.recv_timeout(TIMEOUT) {
-                Ok(line) if line.contains(part) => return line,
+                Ok(line) if line.contains(part) => return (line, seen),
                 Ok(line) => seen.push(line),
                 Err(_) => panic!("no {part:?} in {seen:#?}"),
             }
@@ -215,10 +222,15 @@ fn a_source_that_does_not_exist_is_reported_once() {
     let project = Project::with(&["find-note"]);
     std::fs::write(project.dir().join("toolwright.toml"), "[kb]\nsources = [\"nope\"]\n").unwrap();
     let mut serving = Serving::start(&project, &[]);
-    let line = serving.expect("nope: no such file");
+    let is_warning = |line: &&String| line.contains("nope: no such file");
+    let line = serving.first_lines.iter().find(is_warning).cloned();
+    let line = line.unwrap_or_else(|| serving.expect("nope: no such file"));
     assert!(line.contains("correct `[kb] sources` in toolwright.toml"), "{line}");
+    assert!(serving.first_lines.iter().filter(is_warning).count() <= 1, "{:#?}", serving.first_lines);
+    // Once it answers, it handles the signal.
+    assert_eq!(serving.ask("GET /v1/tools", "", "").0, 200);
     serving.terminate();
-    assert!(serving.ended().success());
+    serving.ended();
     let rest: Vec<String> = serving.lines.iter().collect();
     assert!(!rest.iter().any(|line| line.contains("nope")), "{rest:#?}");
 }

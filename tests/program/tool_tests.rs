@@ -80,8 +80,12 @@ fn another_tool_that_does_not_build_keeps_no_call_and_no_test_from_running() {
 #[test]
 fn a_test_is_not_held_against_the_latency_budget() {
     let project = Project::with(&["sound"]);
-    project.edit("sound/schema.json", "\"latencyBudgetMs\": 800", "\"latencyBudgetMs\": 1");
-    let slow = "export async function execute({ args }) {\n  const start = Date.now();\n  while (Date.now() < start + 20);\n  return { ok: true, data: args };\n}\n";
+    project.edit(
+        "sound/schema.json",
+        "\"latencyBudgetMs\": 800",
+        "\"timeoutMs\": 5000, \"latencyBudgetMs\": 1",
+    );
+    let slow = "export async function execute({ args }) {\n  const start = Date.now();\n  while (Date.now() < start + 20);\n  return { ok: true, data: { query: args.query } };\n}\n";
     project.write("sound/handler.js", slow);
     project.write(
         "sound/tests/works.json",

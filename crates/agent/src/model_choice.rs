@@ -187,7 +187,11 @@ impl AgentSection {
         let client =
             client.tls_backend_preconfigured(toolwright_orchestrator::capabilities::http::system_tls().ok()?);
         let request = client.build().ok()?.get(format!("{}/api/tags", base.trim_end_matches('/')));
-        let mut response = request.send().await.ok()?.error_for_status().ok()?;
+        let mut response = request.send().await.ok()?;
+        // A redirect is not followed, and its body is not the answer.
+        if !response.status().is_success() {
+            return None;
+        }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.ok()? {
             body.extend_from_slice(&chunk);

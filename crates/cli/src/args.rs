@@ -192,8 +192,14 @@ pub fn variable_of(error: &clap::Error) -> Option<String> {
     let is_ours = |name: &str| name.starts_with("TOOLWRIGHT_") || name.starts_with("OTEL_");
     // Not `vars`, which panics at a variable that is not Unicode.
     let variables = std::env::vars_os().filter_map(|(name, found)| Some((name.into_string().ok()?, found)));
-    let mut named = variables.filter(|(name, found)| is_ours(name) && found == value.as_str());
-    named.next().map(|(name, _)| name)
+    let named = variables.filter(|(name, found)| is_ours(name) && found == value.as_str());
+    let mut names: Vec<String> = named.map(|(name, _)| name).collect();
+    // Several variables may have the value: that of the option ends as the option does.
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return names.pop() };
+    let option = option.split(' ').next().unwrap_or_default();
+    let ending = option.trim_start_matches('-').replace('-', "_").to_uppercase();
+    names.sort_by_key(|name| name.ends_with(&ending));
+    names.pop()
 }
 
 /// The artifact to read, instead of the tools directory.

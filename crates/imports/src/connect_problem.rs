@@ -32,20 +32,20 @@ impl HttpProblem {
             500..=599 => "the server has failed; its own log has the cause",
             _ => "it refuses the request; check `url` and `headers`",
         };
-        self.set(Some(format!("{} answers {}: {fix}", shown(url), status.as_u16())));
+        self.set(Some(format!("{} answers {}: {fix}", public_address(url), status.as_u16())));
     }
 
     pub fn record_media_type(&self, url: &str, media_type: Option<&str>) {
         let found = media_type.unwrap_or("a body without a content type");
         self.set(Some(format!(
             "{} answers with {found} instead of JSON: there is no MCP at this path; correct `url`",
-            shown(url)
+            public_address(url)
         )));
     }
 
     /// The request was not answered.
     pub fn record_unanswered(&self, url: &str, error: &reqwest::Error) {
-        let url = shown(url);
+        let url = public_address(url);
         let cause = innermost(error);
         self.set(Some(match cause.to_lowercase() {
             text if text.contains("connection refused") => {
@@ -64,7 +64,7 @@ impl HttpProblem {
 }
 
 /// An address without the parts that may be secrets: user, password and query.
-fn shown(url: &str) -> String {
+fn public_address(url: &str) -> String {
     let Ok(mut parsed) = reqwest::Url::parse(url) else { return "its address".to_owned() };
     // Fails only for addresses that cannot have these parts.
     let _ = (parsed.set_username(""), parsed.set_password(None));

@@ -7,7 +7,6 @@ use clap::Args;
 use serde_json::{Value, json};
 use toolwright_contract::escape::escape;
 use toolwright_contract::{Category, Mode};
-use toolwright_registry::DESCRIBE;
 use toolwright_registry::toolset::Tool;
 
 use crate::args::{Format, Source, parse_category, parse_mode};
@@ -63,9 +62,6 @@ pub fn run(config: &Config, args: &List) -> Result<()> {
         ]
     });
     output::print_table(["TOOL", "CATEGORY", "EFFECTS", "MODES", "VERSION", "DESCRIPTION"], rows.collect());
-    output::message(format_args!(
-        "every session also has `{DESCRIBE}`, which returns a tool's documentation"
-    ));
     Ok(())
 }
 
