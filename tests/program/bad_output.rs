@@ -21,11 +21,26 @@ fn listing(project: &Project) -> Vec<String> {
 }
 
 #[test]
-fn an_output_in_a_missing_directory_is_refused() {
+fn an_output_in_a_missing_directory_creates_it_once_the_tools_build() {
     let project = Project::with(&["note-find"]);
+    let handler = fs::read(project.path("note-find/handler.js")).unwrap();
+    project.write("note-find/handler.js", "export async function execute( {");
     let before = listing(&project);
-    let args = ["build", "--out", "missing/registry.json"];
-    project.run(&args).expect_code(1).expect_stderr(&["missing/registry.json", "create the directory first"]);
+    let args = ["build", "--out", "new/deep/registry.json"];
+    project.run(&args).expect_code(1);
+    assert_eq!(listing(&project), before);
+    project.write("note-find/handler.js", handler);
+    project.run(&args).expect_code(0);
+    assert!(project.dir().join("new/deep/registry.json").is_file());
+}
+
+#[test]
+fn an_output_below_a_file_is_refused() {
+    let project = Project::with(&["note-find"]);
+    fs::write(project.dir().join("dist"), "a file").unwrap();
+    let before = listing(&project);
+    let args = ["build", "--out", "dist/registry.json"];
+    project.run(&args).expect_code(1).expect_stderr(&["dist/registry.json", "write", "--out FILE"]);
     let run = project.run(&[&args[..], &["--format", "json"]].concat()).expect_code(1);
     assert_eq!(run.found(), ["/:1:1 artifact-unwritable"]);
     assert_eq!(listing(&project), before);
