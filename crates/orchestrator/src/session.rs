@@ -33,6 +33,8 @@ pub struct NewSession {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     pub number: u64,
+    /// The session as it is now.
+    pub session: Arc<SessionRecord>,
     /// The pending message that a tool has set for this turn.
     pub message: Option<String>,
 }
@@ -123,7 +125,7 @@ impl Orchestrator {
     /// Starts a turn, with a new budget.
     pub fn begin_turn<'a>(&'a self, session: &'a str) -> BoxFuture<'a, store::Result<Turn>> {
         Box::pin(async move {
-            let record = self.0.store.begin_turn(session).await?;
+            let mut record = self.0.store.begin_turn(session).await?;
             self.0.session_watches.wake(session);
             // The turn before has ended, also where no transport has reported it.
             if record.is_ending() {
@@ -132,7 +134,11 @@ impl Orchestrator {
             let has_message = record.state.get("pendingMessage").is_some();
             let message =
                 if has_message { self.change(session, session_state::take_message).await? } else { None };
-            Ok(Turn { number: record.turn, message })
+            if record.is_ending() || has_message {
+                let changed = self.session(session).await?;
+                record = changed.ok_or_else(|| store::Error::NoSession(session.to_owned()))?;
+            }
+            Ok(Turn { number: record.turn, session: record, message })
         })
     }
 

@@ -63,8 +63,7 @@ impl CallScope<'_> {
             return Ok(None);
         }
         let turn = self.orchestrator().begin_turn(&session.id).await.map_err(store_unavailable)?;
-        let updated = self.orchestrator().session(&session.id).await.map_err(store_unavailable)?;
-        self.session = updated.or_else(|| self.session.take());
+        self.session = Some(turn.session);
         Ok(turn.message)
     }
 
