@@ -35,18 +35,6 @@ fn an_output_in_a_missing_directory_creates_it_once_the_tools_build() {
 }
 
 #[test]
-fn an_output_below_a_file_is_refused() {
-    let project = Project::with(&["note-find"]);
-    fs::write(project.dir().join("dist"), "a file").unwrap();
-    let before = listing(&project);
-    let args = ["build", "--out", "dist/registry.json"];
-    project.run(&args).expect_code(1).expect_stderr(&["dist/registry.json", "write", "--out FILE"]);
-    let run = project.run(&[&args[..], &["--format", "json"]].concat()).expect_code(1);
-    assert_eq!(run.found(), ["/:1:1 artifact-unwritable"]);
-    assert_eq!(listing(&project), before);
-}
-
-#[test]
 fn an_output_that_is_a_directory_is_refused() {
     let project = Project::with(&["note-find"]);
     fs::create_dir(project.dir().join("dist")).unwrap();
