@@ -10,14 +10,21 @@ use crate::scripted_model::{Reply, ScriptedModel};
 use crate::support::{Fixture, options, outcome, settings, text};
 use crate::wire_forms::{self, calls};
 
+fn url() -> String {
+    std::env::var("TOOLWRIGHT_TEST_POSTGRES").expect("TOOLWRIGHT_TEST_POSTGRES: see `scripts/postgres start`")
+}
+
 async fn servers(model: &ScriptedModel) -> [Fixture; 2] {
-    let url = std::env::var("TOOLWRIGHT_TEST_POSTGRES")
-        .expect("TOOLWRIGHT_TEST_POSTGRES: see `scripts/postgres start`");
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-    let schema = format!("agent {} {time}", std::process::id());
+    servers_in(&format!("agent {} {time}", std::process::id()), model).await
+}
+
+async fn servers_in(schema: &str, model: &ScriptedModel) -> [Fixture; 2] {
+    let url = url();
     let mut servers = Vec::new();
     for _ in 0..2 {
-        let settings_of_store = postgres::Options { schema: schema.clone(), ..postgres::Options::default() };
+        let settings_of_store =
+            postgres::Options { schema: schema.to_owned(), ..postgres::Options::default() };
         let store = Store::Postgres(Postgres::connect(&url, settings_of_store).await.unwrap());
         servers.push(Fixture::on(store, Model::remote(settings(model, "openai-chat")).unwrap(), options()));
     }
@@ -93,4 +100,27 @@ async fn an_approval_in_a_process_without_an_agent_continues_the_turn() {
         tokio::task::yield_now().await;
     }
     assert_eq!((first.runs().len(), runs.lock().unwrap().len()), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_that_could_not_be_closed_is_closed_later() {
+    let model =
+        ScriptedModel::start([Reply::Step(wire_forms::text("One.")), Reply::Step(wire_forms::text("Two."))])
+            .await;
+    let schema = format!("agent close {}", std::process::id());
+    let [first, second] = servers_in(&schema, &model).await;
+    let (client, driver) = tokio_postgres::connect(&url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(driver);
+    let table = format!("ALTER TABLE \"{schema}\".conversation");
+    let session = first.session().await;
+    let refuse = format!("{table} ADD CONSTRAINT stays_open CHECK (writer IS NOT NULL) NOT VALID");
+    client.batch_execute(&refuse).await.unwrap();
+    assert_eq!(text(&first.say(&session, "m1", "Go").await), "One.");
+    first.agent.wait_until_idle().await;
+    assert!(second.agent.running_turn(&session).await.unwrap().is_some());
+    client.batch_execute(&format!("{table} DROP CONSTRAINT stays_open")).await.unwrap();
+    while second.agent.running_turn(&session).await.unwrap().is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(text(&second.say(&session, "m2", "Next").await), "Two.");
 }
