@@ -154,8 +154,8 @@ impl Orchestrator {
         })
     }
 
-    /// The end of a task that has run here. Its claim may still be ours: a settlement is sent again while the store cannot
-    /// be reached, and one that the store has refused leaves the claim a moment later.
+    /// The end of a task that has run here. Its claim may still be ours: a settlement is sent again while the store
+    /// cannot be reached, and one that the store has refused leaves the claim a moment later.
     async fn look_for_end(
         &self,
         task: &TaskRecord,
