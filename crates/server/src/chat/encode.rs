@@ -53,11 +53,10 @@ pub(super) fn write_data(out: &mut String, data: &Value) {
     out.push_str("\n\n");
 }
 
-/// Gives the last event of a stream an id: the position in the log after it.
+/// Writes the position in the log after the last event. An event without data only sets the id that the client sends
+/// when it connects again; of every other event, clients may expect that it is one line of data.
 pub(super) fn write_id(out: &mut String, position: u64) {
-    // Fields of an event may come in any order, and an empty line ends it.
     if out.ends_with("\n\n") {
-        out.pop();
         out.push_str(&format!("id: {position}\n\n"));
     }
 }
