@@ -114,7 +114,7 @@ test('the setup says what is broken, and how to fix it', async () => {
     await row.locator('.chip.bad', { hasText: 'broken' }).waitFor();
     assert.match(await row.innerText(), /127\.0\.0\.1:9[^]*Fix[^]*\[calendar\]/);
     assert.match(await page.locator('#state').innerText(), /The calendar does not work:/);
-    const working = page.locator('#setup li').filter({ has: page.getByText('store', { exact: true }) });
+    const working = page.locator('#setup li').filter({ has: page.getByText('zoom', { exact: true }) });
     await working.locator('.chip.ok').waitFor();
     await checkLook(page, 'home-broken');
   });
