@@ -141,7 +141,7 @@ impl Caller {
         .await
     }
 
-    /// What is sent until the session confirms an unknown answer: all that was sent before is in it.
+    /// Sent until the session confirms an unknown answer. It contains everything that was sent before.
     pub async fn until_now(&mut self) -> Vec<ClientOutput> {
         self.send(ClientInput::Confirm { id: "nobody".to_owned(), approved: true }).await;
         let mut outputs = Vec::new();

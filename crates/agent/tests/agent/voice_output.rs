@@ -1,4 +1,4 @@
-//! What reaches the client and the model: suppressed output, messages, fillers, the end of a session, dropped audio.
+//! Output to the client and the model: suppressed output, messages, fillers, the end of a session, dropped audio.
 
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ const CHECKS: [Check; 13] = [
     ("voice", check_voice),
     ("server", check_server),
 ];
-/// What a running server has done itself: it has loaded the tools, opened the store, and set up its agents.
+/// Checks that a running server has made itself: it has loaded the tools, opened the store, and set up its agents.
 const CHECKS_OF_START: [&str; 5] = ["tools", "store", "agent", "voice", "server"];
 
 #[derive(Serialize)]

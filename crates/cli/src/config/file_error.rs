@@ -4,7 +4,7 @@ use toolwright_contract::suggest::nearest;
 
 const REFERENCE: &str = "docs/reference/configuration.md lists every setting";
 
-/// What the parser expects, and the words for it. Longer phrases come first.
+/// Phrases of the parser's errors, each with its plain words. Longer phrases come first.
 const PHRASES: [(&str, &str); 12] = [
     ("expected a nonzero u16", "expected a whole number from 1 to 65535"),
     ("expected u16", "expected a whole number from 0 to 65535"),

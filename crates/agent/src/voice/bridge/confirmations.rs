@@ -155,7 +155,7 @@ impl Bridge {
         self.open_question(question, call_id, None, Progress::Requested);
     }
 
-    /// What the model has said in this turn since the last request. `None`: it has said nothing since.
+    /// The model's words in this turn since the last request; `None` without any.
     pub(super) fn said_since_request(&self) -> Option<String> {
         let TurnState { assistant_text, requested_at, .. } = &self.turn;
         let said = assistant_text.get(*requested_at..).unwrap_or_default();

@@ -219,7 +219,7 @@ impl Bridge {
 
     /// Runs the session to its end.
     pub async fn run(mut self) {
-        // What an earlier process or connection has left: suppressed output, a requested end, open requests.
+        // The state of an earlier process or connection: suppressed output, a requested end, open requests.
         self.refresh().await;
         self.load_questions().await;
         self.flush_notes();
